@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every default and ceiling that a user can reach, with its unit and its reason. */
+#pragma once
+
+#include <stdint.h>
+
+#define LIMIT_KIB UINT64_C(1024)
+#define LIMIT_MIB (1024 * LIMIT_KIB)
+#define LIMIT_GIB (1024 * LIMIT_MIB)
+
+/* disk: the one tmpfs for everything that a sandbox writes. Default: half of the free memory. */
+#define LIMIT_DISK_MIN_BYTES (1 * LIMIT_MIB)
+#define LIMIT_DISK_MAX_BYTES (1024 * LIMIT_GIB)
+
+/* Bytes of disk to one inode: an inode costs about 1 KiB of kernel memory beside the size. */
+#define LIMIT_DISK_BYTES_PER_INODE (16 * LIMIT_KIB)
+#define LIMIT_DISK_INODES_MIN      UINT64_C(16384)
+
+/* /dev/shm: browsers and worker pools need more than the 64 MiB that containers usually get. */
+#define LIMIT_SHM_MIN_BYTES (256 * LIMIT_MIB)
+
+/* pids: processes and threads at once. A build with many jobs fits; a fork bomb ends here. */
+#define LIMIT_PIDS_DEFAULT UINT64_C(4096)
+#define LIMIT_PIDS_MIN     UINT64_C(2)
+#define LIMIT_PIDS_MAX     UINT64_C(4194304)
+
+/* Open files of one process; lower where the caller's own hard limit is. */
+#define LIMIT_OPEN_FILES UINT64_C(65536)
+
+/* Lists in a spec. */
+#define LIMIT_VOLUMES   64
+#define LIMIT_ENV_NAMES 4096
+
+/* A command that ended while something holds its output: how long silence may last, microseconds.
+ */
+#define LIMIT_DRAIN_IDLE_US UINT64_C(100000)
+
+/* How long creating may take before the keeper gives up, microseconds. */
+#define LIMIT_CREATE_US UINT64_C(60000000)
+
+/* How long init may take to end a command's processes before the sandbox is ended instead. */
+#define LIMIT_KILL_US UINT64_C(4000000)
+
+/* Longest timeout and lifetime that may be asked for, microseconds: a year. */
+#define LIMIT_TIME_MAX_US (UINT64_C(366) * 86400 * 1000000)

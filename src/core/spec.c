@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spec: defaults, ownership, and the grammar of each field. */
+#include "core/spec.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "core/limits.h"
+#include "base/guards.h"
+
+int spec_init(struct spec *s)
+{
+    *s = (struct spec){.pids = LIMIT_PIDS_DEFAULT};
+    s->image = strdup("host");
+    s->hostname = strdup("sandbox");
+    return s->image && s->hostname ? 0 : -ENOMEM;
+}
+
+void spec_done(struct spec *s)
+{
+    free(s->image);
+    free(s->workdir);
+    free(s->hostname);
+    for (size_t i = 0; i < s->n_volumes; i++) {
+        free(s->volumes[i].host);
+        free(s->volumes[i].guest);
+    }
+    free(s->volumes);
+    string_list_done(&s->env);
+    *s = (struct spec){0};
+}
+
+static int no_memory(struct error *err)
+{
+    return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+}
+
+/* Replaces *@field by a copy of @text. */
+static int take_text(char **field, const char *text, struct error *err)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        return no_memory(err);
+    free(*field);
+    *field = copy;
+    return 0;
+}
+
+int spec_set_image(struct spec *s, const char *text, struct error *err)
+{
+    char full[PATH_MAX];
+    struct stat st;
+
+    if (strcmp(text, "host") == 0)
+        return take_text(&s->image, text, err);
+    if (strncmp(text, "dir:", 4) != 0 || text[4] == '\0') {
+        error_set(err, ERROR_USAGE, EINVAL, "image '%s' is neither 'host' nor 'dir:PATH'", text);
+        return error_remedy(err, "Name an unpacked root file system as dir:PATH");
+    }
+    if (!realpath(text + 4, full) || stat(full, &st) < 0) {
+        error_set(err, ERROR_USAGE, errno, "image folder '%s' cannot be opened: %s", text + 4,
+                  strerror(errno));
+        return error_remedy(err, "Name a folder that holds an unpacked root file system");
+    }
+    if (!S_ISDIR(st.st_mode) || strcmp(full, "/") == 0 || strpbrk(full, ":,\\")) {
+        error_set(err, ERROR_USAGE, ENOTDIR, "image '%s' %s", text + 4,
+                  !S_ISDIR(st.st_mode)     ? "is not a folder"
+                  : strcmp(full, "/") == 0 ? "is the host's own root"
+                                           : "has a colon, comma or backslash in its path");
+        return error_remedy(err, "%s",
+                            strcmp(full, "/") == 0 ? "Use the image 'host'"
+                                                   : "Name a folder that holds an unpacked root "
+                                                     "file system");
+    }
+    char image[PATH_MAX + 4];
+    (void)snprintf(image, sizeof image, "dir:%s", full);
+    return take_text(&s->image, image, err);
+}
+
+int spec_set_workdir(struct spec *s, const char *text, struct error *err)
+{
+    if (!path_is_plain_absolute(text) || strlen(text) >= PATH_MAX) {
+        error_set(err, ERROR_USAGE, EINVAL, "workdir '%s' is not a plain absolute path", text);
+        return error_remedy(err, "Give a path such as /workspace/project, without '.' or '..'");
+    }
+    return take_text(&s->workdir, text, err);
+}
+
+int spec_set_hostname(struct spec *s, const char *text, struct error *err)
+{
+    size_t n = strlen(text);
+    bool good = n > 0 && n <= 63 && text[0] != '-' && text[n - 1] != '-';
+
+    for (size_t i = 0; i < n; i++)
+        good = good && ((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+                        (text[i] >= '0' && text[i] <= '9') || text[i] == '-');
+    if (!good) { /* one label of RFC 1123, section 2.1 */
+        error_set(err, ERROR_USAGE, EINVAL, "hostname '%s' is not a host name", text);
+        return error_remedy(err, "Use 1 to 63 letters, digits and inner hyphens");
+    }
+    return take_text(&s->hostname, text, err);
+}
+
+int spec_set_user(struct spec *s, const char *text, struct error *err)
+{
+    char uid_text[16];
+    size_t n = strcspn(text, ":");
+    uint64_t uid = 0, gid = 0;
+    int r = -EINVAL;
+
+    if (n < sizeof uid_text) {
+        memcpy(uid_text, text, n);
+        uid_text[n] = '\0';
+        if (strcmp(uid_text, "root") == 0)
+            r = 0;
+        else
+            r = parse_u64(uid_text, 0, 65534, &uid);
+    }
+    gid = uid;
+    if (r == 0 && text[n] == ':')
+        r = parse_u64(text + n + 1, 0, 65534, &gid);
+    if (r < 0) {
+        error_set(err, ERROR_USAGE, EINVAL, "user '%s' is not UID or UID:GID", text);
+        return error_remedy(err, "Use numbers from 0 to 65534, such as 1000 or 1000:1000");
+    }
+    s->user_set = true;
+    s->uid = (uint32_t)uid;
+    s->gid = (uint32_t)gid;
+    return 0;
+}
+
+static int volume_error(struct error *err, const char *text, int code, const char *why)
+{
+    error_set(err, ERROR_USAGE, code, "volume '%s': %s", text, why);
+    return error_remedy(err,
+                        "Write it as HOST:GUEST or HOST:GUEST:ro, with an existing HOST and an "
+                        "absolute GUEST");
+}
+
+/* Splits @text at its last colons into @v; the strings are owned by @v also on failure. */
+static int volume_split(const char *text, struct volume *v, struct error *err)
+{
+    char host[PATH_MAX], full[PATH_MAX];
+    size_t len = strlen(text);
+
+    if (len >= sizeof host)
+        return volume_error(err, text, ENAMETOOLONG, "it is too long");
+    memcpy(host, text, len + 1);
+    if (len > 3 && (strcmp(host + len - 3, ":ro") == 0 || strcmp(host + len - 3, ":rw") == 0)) {
+        v->read_only = host[len - 1] == 'o';
+        host[len - 3] = '\0';
+    }
+    char *guest = strrchr(host, ':');
+    if (!guest || guest == host)
+        return volume_error(err, text, EINVAL, "there is no colon between two paths");
+    *guest++ = '\0';
+    if (!path_is_plain_absolute(guest) || strcmp(guest, "/") == 0)
+        return volume_error(err, text, EINVAL, "the path inside is not a plain absolute path");
+    if (!realpath(host, full))
+        return volume_error(err, text, errno,
+                            errno == ENOENT ? "HOST does not exist" : "HOST cannot be opened");
+    v->host = strdup(full);
+    v->guest = strdup(guest);
+    return v->host && v->guest ? 0 : no_memory(err);
+}
+
+int spec_add_volume(struct spec *s, const char *text, struct error *err)
+{
+    static const char *const kept[] = {"/proc", "/dev", "/sys"};
+    struct volume v = {0};
+    struct volume *more = NULL;
+    int r = volume_split(text, &v, err);
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(kept); i++)
+        if (path_is_within(v.guest, kept[i]))
+            r = volume_error(err, text, EINVAL, "/proc, /dev and /sys are the sandbox's own");
+    for (size_t i = 0; r == 0 && i < s->n_volumes; i++)
+        if (strcmp(s->volumes[i].guest, v.guest) == 0)
+            r = volume_error(err, text, EEXIST, "another volume has the same path inside");
+    if (r == 0 && s->n_volumes == LIMIT_VOLUMES)
+        r = volume_error(err, text, E2BIG, "there are more than 64 volumes");
+    if (r == 0) {
+        more = realloc(s->volumes, (s->n_volumes + 1) * sizeof *more);
+        if (!more)
+            r = no_memory(err);
+    }
+    if (r < 0) {
+        free(v.host);
+        free(v.guest);
+        return r;
+    }
+    s->volumes = more;
+    s->volumes[s->n_volumes++] = v;
+    return 0;
+}

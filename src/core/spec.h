@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The spec: what a sandbox is to be. Filled from the command line, checked here, sent to a keeper
+ * as the fields of MSG_CREATE. It owns all its strings.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/frame.h"
+
+struct volume {
+    char *host;  /* absolute path on the host */
+    char *guest; /* plain absolute path inside */
+    bool read_only;
+};
+
+struct string_list {
+    char **items; /* NULL-terminated once it has any */
+    size_t n;
+};
+
+struct spec {
+    char *image;    /* "host" or "dir:PATH" */
+    char *workdir;  /* NULL: /workspace */
+    char *hostname; /* "sandbox" */
+    bool user_set;
+    uint32_t uid, gid; /* of the commands inside; 0 unless set */
+    struct volume *volumes;
+    size_t n_volumes;
+    struct string_list env; /* NAME=VALUE, each name once */
+    uint64_t disk_bytes;    /* 0: half of the free memory */
+    uint64_t pids;
+    uint64_t lifetime_us; /* 0: none */
+    bool owned;           /* ends with the connection that made it */
+    bool report_steps;    /* tell of each set-up step */
+};
+
+#define SPEC_WORKDIR_DEFAULT "/workspace"
+
+/** spec_init() - the defaults; 0 or -ENOMEM. spec_done() frees; harmless on a zeroed spec. */
+int spec_init(struct spec *s);
+void spec_done(struct spec *s);
+
+/**
+ * spec_set_image(), spec_set_workdir(), spec_set_hostname(), spec_set_user() - one field each
+ *
+ * The text is copied and judged by the field's grammar. Return: 0, or a negative errno with a usage
+ * error that names the field, the value, the reason and the remedy.
+ */
+int spec_set_image(struct spec *s, const char *text, struct error *err);
+int spec_set_workdir(struct spec *s, const char *text, struct error *err);
+int spec_set_hostname(struct spec *s, const char *text, struct error *err);
+int spec_set_user(struct spec *s, const char *text, struct error *err);
+
+/**
+ * spec_add_volume() - HOST:GUEST[:ro]
+ *
+ * HOST is made absolute against the current folder and must exist; GUEST is a plain absolute path
+ * other than "/". Errors as above.
+ */
+int spec_add_volume(struct spec *s, const char *text, struct error *err);
+
+/**
+ * spec_add_env() - NAME=VALUE; NAME alone takes the value from @callers, as `env` prints it
+ * @callers: borrowed, the caller's environment; NULL refuses a bare name
+ *
+ * A later value for a name replaces the earlier one. Errors as above, also for a value that
+ * execve(2) could not carry; the error names the variable and never shows the value.
+ */
+int spec_add_env(struct spec *s, const char *text, char *const callers[], struct error *err);
+
+/** string_list_add() - append a copy of @item; 0 or -ENOMEM */
+int string_list_add(struct string_list *l, const char *item);
+void string_list_done(struct string_list *l);
+
+/** env_set() - add "NAME=VALUE" to @l, replacing the entry with the same name; 0 or -ENOMEM */
+int env_set(struct string_list *l, const char *entry);
+
+/** env_get() - a view of the value of @name in a NULL-terminated environment, or NULL */
+const char *env_get(char *const env[], const char *name);
+
+/**
+ * env_build() - the exact environment of a command
+ * @calls: n_calls entries "NAME=VALUE" of one call, which win over the spec's
+ * @tty:   TERM is set only with a terminal
+ *
+ * Built-in < spec < call. Return: 0 with @ret owned by the caller, or -ENOMEM.
+ */
+int env_build(const struct spec *s, const char *const calls[], size_t n_calls, bool tty,
+              struct string_list *ret);
+
+/** spec_size(), spec_encode(), spec_decode() - the fields of MSG_CREATE; decode: 0 or -EPROTO */
+size_t spec_size(const struct spec *s);
+void spec_encode(struct writer *w, const struct spec *s);
+int spec_decode(struct reader message, struct spec *ret);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operations of the sandbox protocol: what a caller asks of a keeper, what it answers, and
+ * the few more that a keeper and its init share. docs/design/protocol.md shows the order of them.
+ *
+ * Encoders write fields into a writer, decoders read them from a message; both are pure. A decoder
+ * returns 0 or -EPROTO (a field is missing, damaged, out of range). Views live as long as the
+ * message.
+ */
+#pragma once
+
+#include <errno.h>
+
+#include "wire/frame.h"
+
+/* A peer of another major version is refused; a newer minor version only adds fields or types. */
+enum { WIRE_VERSION_MAJOR = 1, WIRE_VERSION_MINOR = 0 };
+
+enum message_type {
+    /* asked by a caller */
+    MSG_HELLO = 1,   /* first message both ways */
+    MSG_CREATE = 2,  /* a spec (core/spec.h); answered by CREATED or ERROR */
+    MSG_EXEC = 3,    /* start a command; its id names it from now on */
+    MSG_SIGNAL = 4,  /* to a command's process group */
+    MSG_RESIZE = 5,  /* a command's terminal, in-band form only */
+    MSG_INPUT = 6,   /* bytes for stdin, in-band form; no bytes: end of input */
+    MSG_CREDIT = 7,  /* the receiver of a stream may take that many bytes more */
+    MSG_DESTROY = 8, /* answered by ENDED when nothing is left */
+
+    /* answered or told by a sandbox */
+    MSG_CREATED = 32,
+    MSG_STARTED = 33, /* with the terminal's descriptor, if there is one */
+    MSG_OUTPUT = 34,  /* bytes of stdout or stderr, in-band form; no bytes: the stream ended */
+    MSG_EXITED = 35,
+    MSG_ENDED = 36,
+    MSG_ERROR = 37, /* the request with this id failed */
+    MSG_STEP = 38,  /* one set-up step is done, if CREATE asked for that */
+
+    /* between a keeper and what runs inside only */
+    MSG_READY = 64,  /* init runs */
+    MSG_FAULT = 65,  /* a set-up step failed */
+    MSG_KILL = 66,   /* end every process of a command */
+    MSG_KILLED = 67, /* it is done, or could not be */
+    MSG_GO = 68,     /* ids are mapped; with descriptors of mounts that needed the keeper */
+};
+
+enum field_tag {
+    TAG_VERSION_MAJOR = 1,
+    TAG_VERSION_MINOR,
+    TAG_PROGRAM,
+
+    TAG_ARG = 16, /* repeated, in order */
+    TAG_ENV,      /* repeated, NAME=VALUE */
+    TAG_WORKDIR,
+    TAG_UID,
+    TAG_GID,
+    TAG_EXEC_FLAGS,
+    TAG_TIMEOUT_US,
+    TAG_ROWS,
+    TAG_COLUMNS,
+
+    TAG_SIGNAL = 32,
+    TAG_STREAM,
+    TAG_DATA,
+    TAG_CREDIT,
+    TAG_PID,
+
+    TAG_EXIT_CODE = 48,
+    TAG_REASON,
+    TAG_WALL_US,
+    TAG_USER_US,
+    TAG_SYSTEM_US,
+    TAG_PEAK_RSS_BYTES,
+    TAG_START_ERRNO,
+    TAG_START_STAGE,
+    TAG_INTERPRETER,
+
+    TAG_ERROR_CLASS = 64,
+    TAG_ERROR_CODE,
+    TAG_ERROR_CONTEXT,
+    TAG_ERROR_MESSAGE,
+    TAG_ERROR_REMEDY,
+
+    TAG_STEP_INDEX = 80,
+    TAG_STEP_TEXT,
+    TAG_STEP_US,
+    TAG_STEP_DETAIL,
+    TAG_ENDED_BY,
+    TAG_LANDLOCK_ABI,
+
+    TAG_IMAGE = 96,
+    TAG_HOSTNAME,
+    TAG_DISK_BYTES,
+    TAG_PIDS,
+    TAG_LIFETIME_US,
+    TAG_CREATE_FLAGS,
+    TAG_VOLUME, /* repeated; holds fields of its own */
+    TAG_VOLUME_HOST,
+    TAG_VOLUME_GUEST,
+    TAG_VOLUME_FLAGS,
+};
+
+enum stream { STREAM_STDIN, STREAM_STDOUT, STREAM_STDERR, STREAM__MAX };
+
+enum exec_flags {
+    EXEC_STDIN = 1 << 0,        /* the caller feeds stdin; otherwise it is empty */
+    EXEC_TTY = 1 << 1,          /* a terminal instead of three streams */
+    EXEC_IN_BAND = 1 << 2,      /* streams as INPUT and OUTPUT messages; otherwise descriptors come
+                                   with EXEC: stdin if EXEC_STDIN, stdout, stderr */
+    EXEC_REPORT_START = 1 << 3, /* send STARTED also without a terminal */
+    EXEC_USER_SET = 1 << 4,     /* uid and gid are given; otherwise the sandbox's own */
+};
+
+enum {
+    EXEC_STRINGS_MAX = 128 * 1024,    /* arguments and variables together */
+    EXEC_STRING_BYTES_MAX = 131071,   /* MAX_ARG_STRLEN of execve(2) less its NUL */
+    STREAM_WINDOW_BYTES = 256 * 1024, /* what may be on its way without further credit */
+    INTERPRETER_BYTES_MAX = 256,
+};
+
+/* A command as it stands: nothing of it is read as shell text. */
+struct exec_request {
+    const char **argv; /* NULL-terminated, at least one */
+    const char **envp; /* NULL-terminated */
+    size_t n_argv, n_envp;
+    const char *workdir; /* NULL: the sandbox's own */
+    uint32_t uid, gid;   /* with EXEC_USER_SET */
+    uint32_t flags;
+    uint64_t timeout_us; /* 0: none */
+    uint16_t rows, columns;
+};
+
+void exec_request_encode(struct writer *w, const struct exec_request *x);
+
+/** exec_request_size() - bytes that exec_request_encode() needs */
+size_t exec_request_size(const struct exec_request *x);
+
+/**
+ * exec_request_decode() - views of a request
+ * @strings: room for @max pointers, used for argv and envp with their NULLs
+ *
+ * Return: 0; -EPROTO; -E2BIG when @max is too small.
+ */
+int exec_request_decode(struct reader message, const char **strings, size_t max,
+                        struct exec_request *ret);
+
+/* Why a command is over; the words are those of `run --result`. */
+enum exit_reason {
+    REASON_EXITED,
+    REASON_TIMEOUT,
+    REASON_OOM,
+    REASON_KILLED,
+    REASON_LIFETIME,
+    REASON_ERROR,
+    REASON__MAX,
+};
+
+/* Where a command's start failed; the errno says how. */
+enum start_stage {
+    START_OK,
+    START_LIMIT,    /* too many commands at once */
+    START_FDS,      /* its descriptors or terminal */
+    START_MARK,     /* the mark that all its processes carry */
+    START_WORKDIR,  /* entering its working directory */
+    START_IDENTITY, /* user, group, capabilities */
+    START_FILTER,   /* the system call filter */
+    START_EXEC,     /* the program itself */
+    START__MAX,
+};
+
+struct exit_report {
+    uint32_t exit_code; /* of exit(), when signal is 0 */
+    uint32_t signal;    /* that ended it, or 0 */
+    uint32_t reason;    /* enum exit_reason */
+    uint64_t wall_us, user_us, system_us, peak_rss_bytes;
+    uint64_t timeout_us;     /* the timeout that was applied; 0: none */
+    uint32_t start_stage;    /* enum start_stage; START_OK: it ran */
+    uint32_t start_errno;    /* with another stage */
+    const char *interpreter; /* what the program's first line names, when that is what is missing */
+};
+
+void exit_report_encode(struct writer *w, const struct exit_report *x);
+int exit_report_decode(struct reader message, struct exit_report *ret);
+
+/** exit_reason_name() - "exited", "timeout", "oom", "killed", "lifetime", "error" */
+const char *exit_reason_name(uint32_t reason);
+
+struct hello {
+    uint32_t major, minor;
+    const char *program; /* for logs */
+};
+
+void hello_encode(struct writer *w, const struct hello *x);
+int hello_decode(struct reader message, struct hello *ret);
+
+/* INPUT, OUTPUT: bytes of a stream. CREDIT: a number for it. */
+struct stream_data {
+    uint32_t stream; /* enum stream */
+    const uint8_t *data;
+    size_t len;
+    uint32_t credit;
+};
+
+void stream_data_encode(struct writer *w, const struct stream_data *x);
+void stream_credit_encode(struct writer *w, uint32_t stream, uint32_t credit);
+int stream_data_decode(struct reader message, struct stream_data *ret);
+
+/* STEP and FAULT: the place in the plan, and how it went. */
+struct step_report {
+    uint32_t index;
+    uint32_t error;     /* errno; 0: done */
+    uint64_t us;        /* what it took */
+    const char *text;   /* the step as the plan prints it; may be empty */
+    const char *detail; /* what of it failed; may be empty */
+};
+
+void step_report_encode(struct writer *w, const struct step_report *x);
+int step_report_decode(struct reader message, struct step_report *ret);
+
+enum ended_by {
+    ENDED_DESTROYED,
+    ENDED_LIFETIME,
+    ENDED_IDLE,
+    ENDED_OOM,
+    ENDED_KILLED,
+    ENDED_CALLER_DIED,
+    ENDED_ERROR,
+    ENDED__MAX,
+};
+
+/** ended_by_name() - "destroyed", "lifetime", "idle", "oom", "killed", "caller_died", "error" */
+const char *ended_by_name(uint32_t by);
+
+/** number_decode() - the one number field @tag of a message; 0 or -EPROTO */
+int number_decode(struct reader message, uint16_t tag, uint32_t *ret);
+
+/** size_decode() - RESIZE: rows and columns; 0 or -EPROTO */
+int size_decode(struct reader message, uint16_t *ret_rows, uint16_t *ret_columns);
