@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Init: process 1 of a sandbox. A static program without allocation, started from a sealed memory
+ * file by the set-up, that starts commands, reaps, and ends all processes of a command.
+ *
+ * It reads only from the keeper's socket. What runs inside cannot reach it: as process 1 of its
+ * pid namespace it takes no signal from inside, it is not dumpable, and it holds capabilities that
+ * commands lack, so they may not trace it (ptrace(2), "Ptrace access mode checking").
+ *
+ * Life: READY is sent; EXEC, SIGNAL and KILL come in; STARTED, EXITED and KILLED go out. When the
+ * keeper's end of the socket closes, init exits, and with it everything in the sandbox.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/io.h"
+#include "wire/control.h"
+
+enum {
+    INIT_CHANNEL_FD = 3,      /* where the set-up leaves the socket */
+    INIT_COMMANDS_MAX = 1024, /* running at once */
+};
+
+/* One command whose first process has not been reaped. */
+struct command {
+    uint32_t id;
+    pid_t pid;     /* 0: a free row */
+    uint64_t mark; /* inode of its cgroup namespace, which all its processes share */
+    uint64_t since_us;
+};
+
+struct init {
+    int null_fd;
+    struct command commands[INIT_COMMANDS_MAX];
+    const char *strings[EXEC_STRINGS_MAX]; /* of the EXEC being worked on */
+    size_t length;                         /* bytes of the message coming in */
+    struct frame first;
+    bool begun;
+    int fds[IO_FDS_MAX];
+    size_t n_fds;
+    uint8_t message[MESSAGE_BYTES_MAX + FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX];
+};
+
+/* --- link.c: the keeper's socket --- */
+
+/**
+ * link_receive() - the next whole message from the keeper
+ *
+ * Its descriptors are @i->fds, owned by init. Never blocks. Return: 1; 0: none is whole yet; a
+ * negative errno: the keeper is gone or sends what is no message.
+ */
+int link_receive(struct init *i, struct frame *ret, struct reader *ret_payload);
+
+/** link_send() - one message of one frame; exits when the keeper is gone */
+void link_send(uint16_t type, uint32_t id, const struct writer *w, int fd);
+
+/** link_close_fds() - close what came with the last message and was not used */
+void link_close_fds(struct init *i);
+
+/* --- command.c: starting --- */
+
+/** command_exec() - MSG_EXEC: start it and report a failure or, if asked or a terminal, the start
+ */
+void command_exec(struct init *i, uint32_t id, struct reader message);
+
+/** command_find() - the row of a running command, or NULL */
+struct command *command_find(struct init *i, uint32_t id);
+
+/* --- reap.c: ends --- */
+
+/** reap_all() - reap every child that has ended and report the commands among them; never blocks */
+void reap_all(struct init *i);
+
+/* --- kill.c: ending all of one command --- */
+
+/**
+ * kill_marked() - SIGKILL every process that carries @mark, until none is left
+ *
+ * A process whose mark cannot be read counts as one that has it. Blocks up to a few seconds, while
+ * commands that end are still reaped and reported. Return: 0, or -ETIMEDOUT when some would not
+ * die; then the caller must end the sandbox.
+ */
+int kill_marked(struct init *i, uint64_t mark);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Init's loop: messages from the keeper, and children that end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "init/init.h"
+#include "base/guards.h"
+
+static void signal_command(struct init *i, uint32_t id, struct reader message)
+{
+    const struct command *c = command_find(i, id);
+    uint32_t signal;
+
+    /* Every command leads a session and so a process group; it may have ended meanwhile. */
+    if (c && number_decode(message, TAG_SIGNAL, &signal) == 0 && signal <= 64 &&
+        kill(-c->pid, (int)signal) < 0)
+        (void)kill(c->pid, (int)signal);
+}
+
+static void kill_command(struct init *i, uint32_t id)
+{
+    const struct command *c = command_find(i, id);
+    uint8_t buf[64];
+    struct writer w = writer_over(buf, sizeof buf);
+    int r = c ? kill_marked(i, c->mark) : 0;
+
+    field_put_u32(&w, TAG_ERROR_CODE, (uint32_t)-r);
+    link_send(MSG_KILLED, id, &w, -1);
+}
+
+static void serve(struct init *i, const struct frame *f, struct reader message)
+{
+    switch (f->type) {
+    case MSG_EXEC:
+        command_exec(i, f->id, message);
+        break;
+    case MSG_SIGNAL:
+        signal_command(i, f->id, message);
+        break;
+    case MSG_KILL:
+        kill_command(i, f->id);
+        break;
+    default:
+        break; /* a keeper never sends others */
+    }
+}
+
+/* Opens what init needs; anything missing is the end, since nothing could be reported later. */
+static int prepare(struct init *i)
+{
+    sigset_t set;
+
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        _exit(1);
+    i->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    if (i->null_fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        _exit(1);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        _exit(1);
+    return fd;
+}
+
+int main(void)
+{
+    static struct init init; /* large and zero: pages that are never touched cost nothing */
+    int signals = prepare(&init);
+    struct writer nothing = writer_over(init.message, 0);
+
+    link_send(MSG_READY, 0, &nothing, -1);
+    for (;;) {
+        struct pollfd p[2] = {{.fd = INIT_CHANNEL_FD, .events = POLLIN},
+                              {.fd = signals, .events = POLLIN}};
+        struct signalfd_siginfo ignored;
+        struct frame f;
+        struct reader message;
+        int r;
+
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            _exit(1);
+        while (read(signals, &ignored, sizeof ignored) > 0)
+            ;
+        reap_all(&init);
+        while ((r = link_receive(&init, &f, &message)) > 0)
+            serve(&init, &f, message);
+        if (r < 0)
+            _exit(0); /* the keeper is gone */
+    }
+}

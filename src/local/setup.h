@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carrying the plan out, in the new process 1, before any foreign code runs there.
+ *
+ * The process starts as a copy of the keeper in fresh namespaces. It works through the steps in
+ * order; each step narrows what the process may still do, and the last one replaces it by init.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/limits.h"
+#include "local/plan.h"
+
+struct setup {
+    const struct plan *plan;
+    const struct spec *spec;
+    int link_fd; /* the socket to the keeper; becomes init's */
+    int init_fd; /* init's memory file */
+    int root_fd; /* the new root mount; -EBADF before STEP_ROOT */
+    bool report; /* tell of each step */
+    int landlock_abi;
+    int volume_fds[LIMIT_VOLUMES + 1]; /* mounts the keeper made: volumes, then the image */
+    char detail[160]; /* what of the current step failed, if one thing of several */
+};
+
+/**
+ * setup_run() - carry out all steps and become init
+ *
+ * Runs in the child of clone(2). A failure is sent to the keeper as MSG_FAULT. Does not return.
+ */
+__attribute__((noreturn)) void setup_run(struct setup *s);
+
+/* Each of these carries out one kind of step. Return: 0 or a negative errno. */
+int setup_private(void);
+int setup_loopback(void);
+int setup_ids(struct setup *s);
+int setup_root(struct setup *s, const struct step *step);
+int setup_overlay(struct setup *s, const struct step *step);
+int setup_folder(struct setup *s, const struct step *step);
+int setup_writable(struct setup *s, const struct step *step);
+int setup_link(struct setup *s, const struct step *step);
+int setup_file(struct setup *s, const struct step *step);
+int setup_bind(struct setup *s, const struct step *step);
+int setup_volume(struct setup *s, const struct step *step);
+int setup_workdir(struct setup *s, const struct step *step);
+int setup_proc(struct setup *s, const struct step *step);
+int setup_proc_lock(struct setup *s, const struct step *step);
+int setup_proc_mask(struct setup *s, const struct step *step);
+int setup_sysctl(struct setup *s, const struct step *step);
+int setup_dev(struct setup *s, const struct step *step);
+int setup_terminals(struct setup *s, const struct step *step);
+int setup_shm(struct setup *s, const struct step *step);
+int setup_read_only(struct setup *s, const struct step *step);
+int setup_pivot(struct setup *s);
+int setup_limits(const struct step *step);
+int setup_landlock(struct setup *s);
+int setup_privileges(void);
+int setup_init(struct setup *s);

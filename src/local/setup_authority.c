@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Set-up steps that decide what the sandbox may do: ids, limits, capabilities, and init itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "core/limits.h"
+#include "local/setup.h"
+#include "wire/control.h"
+#include "base/guards.h"
+
+enum { LINK_FD = 3 }; /* where init expects the keeper's socket */
+
+/* What init needs: marks (SYS_ADMIN), dropping (SETPCAP), other users (SETUID, SETGID, KILL,
+ * SYS_PTRACE to read their marks) and terminals that belong to them (CHOWN). Commands get none. */
+static const int kept_capabilities[] = {CAP_SYS_ADMIN, CAP_SETPCAP,    CAP_SETUID, CAP_SETGID,
+                                        CAP_KILL,      CAP_SYS_PTRACE, CAP_CHOWN};
+
+static int write_proc(const char *path, const char *text)
+{
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+/* One id inside that is the caller outside: a map that a process may write for itself, once it has
+ * given up setgroups(2) (user_namespaces(7)). */
+static int map_own_id(const struct setup *s)
+{
+    const struct plan *p = s->plan;
+    char uid[32], gid[32];
+    int r = write_proc("/proc/self/setgroups", "deny");
+
+    (void)snprintf(uid, sizeof uid, "%u %u 1", p->uid, p->caller_uid);
+    (void)snprintf(gid, sizeof gid, "%u %u 1", p->gid, p->caller_gid);
+    if (r == 0)
+        r = write_proc("/proc/self/uid_map", uid);
+    return r < 0 ? r : write_proc("/proc/self/gid_map", gid);
+}
+
+/* Waits until the keeper has written the maps; mounts that only it could make come along. */
+static int wait_for_keeper(struct setup *s)
+{
+    for (;;) {
+        uint8_t buf[FRAME_HEADER_BYTES + 64];
+        int fds[IO_FDS_MAX];
+        size_t n_fds;
+        struct reader payload;
+        struct frame f;
+        int r = io_wait(s->link_fd, POLLIN, CLOCK_NEVER);
+
+        if (r < 0)
+            return r;
+        ssize_t n = io_recv_packet(s->link_fd, buf, sizeof buf, fds, &n_fds);
+        if (n <= 0)
+            return n == 0 ? -EPIPE : (int)n;
+        if (frame_parse(buf, (size_t)n, &f, &payload) != PARSE_DONE || f.type != MSG_GO ||
+            n_fds > 1 || f.id > LIMIT_VOLUMES)
+            return -EPROTO;
+        if (n_fds == 0)
+            return 0;
+        s->volume_fds[f.id] = fds[0]; /* the id says which */
+    }
+}
+
+int setup_ids(struct setup *s)
+{
+    int r;
+
+    if (!s->plan->range)
+        return map_own_id(s);
+    r = wait_for_keeper(s);
+    if (r < 0)
+        return r;
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return -errno;
+    /* Cleared by the change of ids (prctl(2), PR_SET_PDEATHSIG). */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return 0;
+}
+
+int setup_limits(const struct step *step)
+{
+    static const struct rlimit no_core = {0, 0};
+    struct rlimit processes = {step->value, step->value};
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return -errno;
+    if (files.rlim_max > LIMIT_OPEN_FILES)
+        files.rlim_max = LIMIT_OPEN_FILES;
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NPROC, &processes) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
+        setrlimit(RLIMIT_CORE, &no_core) < 0)
+        return -errno;
+    return 0;
+}
+
+static bool is_kept(int cap)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(kept_capabilities); i++)
+        if (kept_capabilities[i] == cap)
+            return true;
+    return false;
+}
+
+int setup_privileges(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}, {0}};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -errno;
+    for (int cap = 0; cap < 64; cap++) {
+        if (is_kept(cap)) {
+            data[cap / 32].effective |= 1u << (cap % 32);
+            continue;
+        }
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno == EINVAL)
+                break; /* above the kernel's last one */
+            return -errno;
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        data[i].permitted = data[i].inheritable = data[i].effective;
+    if (syscall(SYS_capset, &head, data) < 0)
+        return -errno;
+    /* Ambient, since process 1 need not be uid 0 inside, and exec would take them then. */
+    for (size_t i = 0; i < ARRAY_SIZE(kept_capabilities); i++)
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept_capabilities[i], 0, 0) < 0)
+            return -errno;
+    return 0;
+}
+
+int setup_init(struct setup *s)
+{
+    char *const argv[] = {(char *)(uintptr_t) "atoll-init", NULL};
+    char *const envp[] = {NULL};
+    /* Lifted first: either may be the very number that the other is to have. */
+    int init_fd = fcntl(s->init_fd, F_DUPFD_CLOEXEC, LINK_FD + 1);
+    int link_fd = fcntl(s->link_fd, F_DUPFD_CLOEXEC, LINK_FD + 1);
+
+    if (init_fd < 0 || link_fd < 0)
+        return -errno;
+    s->link_fd = link_fd;
+    if (dup2(link_fd, LINK_FD) < 0)
+        return -errno;
+    if (syscall(SYS_close_range, LINK_FD + 1, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) < 0)
+        return -errno;
+    (void)syscall(SYS_execveat, init_fd, "", argv, envp, AT_EMPTY_PATH);
+    return -errno;
+}
