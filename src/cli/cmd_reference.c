@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* atoll reference: man page, Markdown and completion scripts, for the build and for packagers. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/manual.h"
+#include "base/guards.h"
+
+static const struct {
+    const char *name;
+    void (*write)(FILE *f, const struct command *const *table);
+} formats[] = {
+    {"man", manual_man},     {"markdown", manual_markdown}, {"bash", completion_bash},
+    {"zsh", completion_zsh}, {"fish", completion_fish},
+};
+
+static int reference_run(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct arguments operands;
+    int r;
+
+    r = command_parse(&cmd_reference, argc, argv, NULL, &operands, err);
+    if (r < 0)
+        return r;
+    r = command_operands(&cmd_reference, &operands, 1, 1, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+        if (strcmp(operands.v[0], formats[i].name) == 0) {
+            formats[i].write(cli->out, cli->commands);
+            return CLI_EXIT_OK;
+        }
+    error_set(err, ERROR_USAGE, EINVAL, "there is no reference as \"%.80s\"", operands.v[0]);
+    return error_remedy(err, "The usage is \"atoll reference %s\"", cmd_reference.usage);
+}
+
+const struct command cmd_reference = {
+    .name = "reference",
+    .summary = "write the man page, the Markdown reference or a completion script",
+    .usage = "man|markdown|bash|zsh|fish",
+    .description = "Writes the reference of the command line to standard output, made from the "
+                   "tables that the program itself reads.",
+    .run = reference_run,
+    .hidden = true,
+};

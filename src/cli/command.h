@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A command of the program: one row of data that main, help, the man page and completion read, and
+ * one function. A new command is a file cmd_NAME.c with a `const struct command cmd_NAME`, its
+ * declaration below, and its row in commands.c.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/options.h"
+
+/* What main returns. Any other status from 0 to 255 is that of a command that was run. */
+enum cli_exit {
+    CLI_EXIT_OK = 0,
+    CLI_EXIT_TIMED_OUT = 124,  /* as timeout(1) */
+    CLI_EXIT_FAILED = 125,     /* atoll itself could not do it, whatever the error's class */
+    CLI_EXIT_NOT_EXEC = 126,   /* found, but could not be executed: as in a shell */
+    CLI_EXIT_NOT_FOUND = 127,  /* as in a shell */
+    CLI_EXIT_SIGNAL_BASE = 128 /* plus the signal that ended the command */
+};
+
+struct command;
+
+/* Made by main and passed down; there are no globals beside it. */
+struct cli {
+    FILE *out, *err;                       /* standard output and error, or a test's buffers */
+    char program[PATH_MAX];                /* this program's file, to start it in another role */
+    const struct command *const *commands; /* the table, ended by NULL */
+    struct log log;                        /* to standard error, level from ATOLL_LOG */
+    bool verbose; /* a command's -v; main sets it if the log has LOG_LEVEL_INFO */
+    bool colour;  /* on @out */
+    bool json;    /* a command's --json */
+};
+
+struct command_example {
+    const char *line; /* as typed */
+    const char *text; /* what it does: a phrase without a full stop at its end */
+};
+
+struct command {
+    const char *name;
+    const char *summary;     /* a phrase without a full stop at its end */
+    const char *usage;       /* what follows "atoll NAME": "[OPTION]... [--] COMMAND [ARG]..." */
+    const char *description; /* sentences; an empty line between paragraphs */
+    const struct option *options;
+    size_t n_options;
+    unsigned ends_at;        /* as in struct arguments: 1 if the operands are a command to run */
+    const char *exit_status; /* what follows "Exit status: "; NULL: 0, or 125 on failure */
+    const struct command_example *examples;
+    size_t n_examples;
+    bool hidden; /* works, but is in no help, page or completion */
+
+    /*
+     * @argv[0] is the command's name, @argv[argc] is NULL. Help has been answered already. May
+     * write to @cli->out without checking: main flushes it and reports a failed write.
+     * Return: the exit status to use, 0 to 255, or a negative errno with @err set.
+     */
+    int (*run)(struct cli *cli, int argc, char **argv, struct error *err);
+};
+
+/**
+ * command_parse() - defaults, then options of a command
+ * @args: args struct of @c's table, not initialised; free it by options_done() on failure also
+ * @ret:  the operands, on success only
+ *
+ * Return: as options_parse().
+ */
+int command_parse(const struct command *c, int argc, char **argv, void *args, struct arguments *ret,
+                  struct error *err);
+
+/** command_operands() - refuse (-EINVAL, usage) fewer than @min or more than @max operands */
+int command_operands(const struct command *c, const struct arguments *operands, int min, int max,
+                     struct error *err);
+
+/**
+ * command_find() - the command called @name, hidden ones included
+ * @table: ended by NULL
+ *
+ * Return: 0; -EINVAL (usage), naming the nearest command.
+ */
+int command_find(const struct command *const *table, const char *name, const struct command **ret,
+                 struct error *err);
+
+/* Options before the command; --help is not among them, since every table has it. */
+struct program_args {
+    bool version;
+};
+
+enum { N_PROGRAM_OPTIONS = 1 };
+
+extern const struct option program_options[N_PROGRAM_OPTIONS];
+
+/** program_version() - "0.1.0"; static storage */
+const char *program_version(void);
+
+/* The table, ended by NULL, and what is in it. */
+extern const struct command *const command_table[];
+
+extern const struct command cmd_doctor;
+extern const struct command cmd_help;
+extern const struct command cmd_keeper;
+extern const struct command cmd_reference;
+extern const struct command cmd_run;
+extern const struct command cmd_version;

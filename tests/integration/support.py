@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the integration tests share: running atoll, and counting what it left on the host.
+
+What is left is counted with /proc and the file system, never with atoll's own records.
+"""
+import ctypes
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+
+ATOLL = os.environ.get("ATOLL") or str(Path(__file__).resolve().parents[2] / "build/atoll")
+LIMIT_S = 60  # for one run; far more than any should need
+GONE_S = 5  # for the last traces of an ended sandbox
+PYTHON = "/usr/bin/python3"  # the system's own: visible inside too
+PR_SET_CHILD_SUBREAPER = 36
+SANDBOX_UIDS = range(0x70000000, 0x80000000)  # what the host's root gives to sandboxes
+
+# Orphans come to this process, so that everything a test started stays below it.
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+_held = set()  # process ids that a subprocess object of ours waits for
+
+
+@dataclass(frozen=True)
+class Process:
+    """One row of the process table."""
+
+    pid: int
+    parent: int
+    state: str
+    name: str
+    arguments: tuple
+
+    @property
+    def is_init(self):
+        return self.arguments[:1] == (b"atoll-init",)
+
+    @property
+    def is_keeper(self):
+        return self.name == "atoll-keeper"
+
+
+def processes():
+    """Every process of the host that can be seen."""
+    table = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            stat_line = Path("/proc", entry, "stat").read_text(errors="replace")
+            arguments = Path("/proc", entry, "cmdline").read_bytes()
+        except OSError:
+            continue  # ended meanwhile
+        name, rest = stat_line[stat_line.index("(") + 1 :].rsplit(")", 1)
+        state, parent = rest.split()[:2]
+        arguments = tuple(arguments.split(b"\0")[:-1])
+        table.append(Process(int(entry), int(parent), state, name, arguments))
+    return table
+
+
+def descendants(root=None):
+    """The living processes below one, or below this test."""
+    table = [p for p in processes() if p.state not in "ZX"]
+    below = {root or os.getpid()}
+    found = []
+    while True:
+        more = [p for p in table if p.parent in below and p.pid not in below]
+        if not more:
+            return found
+        found += more
+        below |= {p.pid for p in more}
+
+
+def inits():
+    return [p for p in descendants() if p.is_init]
+
+
+def keepers():
+    return [p for p in descendants() if p.is_keeper]
+
+
+def _reap_orphans():
+    for process in processes():
+        if process.parent == os.getpid() and process.state == "Z" and process.pid not in _held:
+            try:
+                os.waitpid(process.pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+
+
+def wait_for(condition, what, limit=LIMIT_S):
+    """Waits until the condition is true and returns its value; fails when it does not become so."""
+    end = time.monotonic() + limit
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {limit} s")
+        time.sleep(0.01)
+
+
+@dataclass
+class Traces:
+    """What a sandbox could leave on the host, but for processes."""
+
+    mounts: frozenset
+    cgroups: frozenset
+    files: frozenset
+    shared_memory: frozenset
+
+    @classmethod
+    def now(cls):
+        return cls(_mounts(), _cgroups(), _files(), _shared_memory())
+
+    def added_since(self, before):
+        """Names of what is there now and was not before."""
+        return sorted(
+            str(item)
+            for field in ("mounts", "cgroups", "files", "shared_memory")
+            for item in getattr(self, field) - getattr(before, field)
+        )
+
+
+def _mounts():
+    return frozenset(Path("/proc/self/mountinfo").read_text(errors="replace").splitlines())
+
+
+def _cgroups():
+    return frozenset(folder for folder, _, _ in os.walk("/sys/fs/cgroup"))
+
+
+def _files():
+    """Entries of the shared folders that could be a sandbox's; those of other programs come and go."""
+    found = set()
+    own = os.geteuid() or None
+    for folder in ("/tmp", "/run", "/var/tmp", "/dev/shm", f"/run/user/{os.geteuid()}"):
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith("atoll-tests-"):
+                continue  # the folders of these tests
+            try:
+                uid = entry.stat(follow_symlinks=False).st_uid
+            except OSError:
+                continue
+            ours = "atoll" in entry.name or entry.name.startswith("sb-")
+            if ours or uid == own or uid in SANDBOX_UIDS or folder == "/dev/shm":
+                found.add(entry.path)
+    return frozenset(found)
+
+
+def _shared_memory():
+    found = set()
+    for kind in ("shm", "sem", "msg"):
+        try:
+            rows = Path("/proc/sysvipc", kind).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        found |= {(kind, row.split()[1]) for row in rows}
+    return frozenset(found)
+
+
+def namespaces():
+    """The namespaces that any process which we may look at lives in."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/ns/*"):
+        try:
+            found.add(os.readlink(path))
+        except OSError:
+            pass
+    return found
+
+
+def namespaces_of(pid):
+    """The namespaces of one process that are not those of this test."""
+    mine = {os.readlink(path) for path in Path("/proc/self/ns").iterdir()}
+    return {os.readlink(path) for path in Path(f"/proc/{pid}/ns").iterdir()} - mine
+
+
+@dataclass
+class Result:
+    """How a client ended, and what it wrote."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+
+class Client(subprocess.Popen):
+    """A running atoll; its end is always waited for."""
+
+    def __init__(self, arguments, env=None, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        options.setdefault("start_new_session", True)
+        options.setdefault("cwd", "/")
+        environment = {"PATH": os.environ["PATH"]} if env is None else env
+        super().__init__([ATOLL, "run", *arguments], env=environment, **options)
+        _held.add(self.pid)
+
+    def result(self, data=None, limit=LIMIT_S):
+        """Waits for the end; the client is killed when it takes too long."""
+        try:
+            out, err = self.communicate(data, timeout=limit)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            out, err = self.communicate()
+            raise AssertionError(f"{self.args} did not end within {limit} s: {out[-500:]} {err[-500:]}")
+        return Result(self.shell_status(), out or b"", err or b"")
+
+    def shell_status(self):
+        """The status as a shell says it: 128 + N for an end by signal N."""
+        return self.returncode if self.returncode >= 0 else 128 - self.returncode
+
+    def keeper(self):
+        """The keeper of this client's sandbox."""
+        return wait_for(lambda: [p for p in descendants(self.pid) if p.is_keeper], "a keeper")[0]
+
+    def init(self):
+        """Process 1 of this client's sandbox, as the host sees it."""
+        return wait_for(lambda: [p for p in descendants(self.pid) if p.is_init], "an init")[0]
+
+    def inside(self, *arguments):
+        """A process of the sandbox with these arguments, as the host sees it."""
+        wanted = tuple(os.fsencode(a) for a in arguments)
+        return wait_for(
+            lambda: [p for p in descendants(self.pid) if p.arguments == wanted], f"process {arguments}"
+        )[0]
+
+
+class SandboxTest(unittest.TestCase):
+    """A test after which nothing may be left on the host."""
+
+    maxDiff = 4000
+
+    def setUp(self):
+        self._before = Traces.now()
+        self.addCleanup(self._check_nothing_is_left)
+
+    def folder(self):
+        """A new folder, removed after the test; everybody may look into it."""
+        name = tempfile.mkdtemp(prefix="atoll-tests-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, name, ignore_errors=True)
+        os.chmod(name, 0o755)
+        return Path(name)
+
+    def start(self, *arguments, **options):
+        """Starts atoll run with these arguments; it is killed after the test if it still runs."""
+        client = Client(arguments, **options)
+        self.addCleanup(self._end, client)
+        return client
+
+    def run_atoll(self, *arguments, stdin=None, limit=LIMIT_S, **options):
+        """Runs atoll run with these arguments to its end; bytes for stdin go through a pipe."""
+        if stdin is not None:
+            options["stdin"] = subprocess.PIPE
+        client = self.start(*arguments, **options)
+        return client.result(stdin, limit)
+
+    def sh(self, script, *options, **how):
+        """Runs a shell script in a sandbox."""
+        return self.run_atoll(*options, "--", "sh", "-c", script, **how)
+
+    def python(self, script, *options, **how):
+        """Runs a Python program in a sandbox."""
+        return self.run_atoll(*options, "--", PYTHON, "-c", script, **how)
+
+    def output_of(self, script, *options, **how):
+        """The output of a shell script that must succeed without a word on standard error."""
+        return self._good(self.sh(script, *options, **how))
+
+    def python_output_of(self, script, *options, **how):
+        """The output of a Python program that must succeed without a word on standard error."""
+        return self._good(self.python(script, *options, **how))
+
+    def _good(self, result):
+        self.assertEqual((result.status, result.err), (0, b""), result.out[-2000:])
+        return result.out.decode()
+
+    def assert_refused(self, result, *words):
+        """Atoll itself did not do it, and says why in words that hold these."""
+        self.assertEqual(result.status, 125, result)
+        self.assertEqual(result.out, b"")
+        self.assertTrue(result.err.startswith(b"atoll: "), result.err)
+        for word in words:
+            self.assertIn(word, result.err.decode(errors="replace"))
+
+    def assert_gone(self, limit=GONE_S):
+        """No process that this test started is left, but for those it waits for itself."""
+
+        def all_gone():
+            _reap_orphans()
+            return not [p for p in descendants() if p.pid not in _held]
+
+        try:
+            wait_for(all_gone, "the end of all processes", limit)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {descendants()}") from None
+
+    def _end(self, client):
+        if client.poll() is None:
+            client.kill()
+        client.wait()
+        for stream in (client.stdin, client.stdout, client.stderr):
+            if stream:
+                stream.close()
+        _held.discard(client.pid)
+
+    def _check_nothing_is_left(self):
+        try:
+            self.assert_gone()
+            wait_for(
+                lambda: not Traces.now().added_since(self._before), "the end of all traces", GONE_S
+            )
+        except AssertionError as error:
+            for process in descendants():
+                try:
+                    os.kill(process.pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            raise AssertionError(f"{error}: {Traces.now().added_since(self._before)}") from None
+
+    def need(self, program):
+        """The path of a program of the host that a test cannot do without."""
+        path = shutil.which(program)
+        if path is None:
+            self.skipTest(f"{program} is not installed")
+        return path
+
+
+def is_root():
+    return os.geteuid() == 0
+
+
+def listing(folder):
+    """What a folder holds, with kinds, modes, targets and contents, for a comparison."""
+    found = {}
+    for path in sorted(Path(folder).rglob("*")):
+        info = path.lstat()
+        text = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else ""
+        found[str(path.relative_to(folder))] = (stat.filemode(info.st_mode), info.st_uid, text)
+    return found
+
+
+def status_field(text, name):
+    """One field of a /proc/PID/status."""
+    match = re.search(rf"^{name}:\s*(.*)$", text, re.MULTILINE)
+    return match and match[1]
