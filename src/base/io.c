@@ -143,12 +143,12 @@ ssize_t io_recv_packet(int fd, void *buf, size_t size, int fds[static IO_FDS_MAX
     ssize_t n;
 
     *ret_n_fds = 0;
+    /* A peer that died with unread bytes is told of once, in front of what it sent before. */
     do
         n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0)
-        return errno == ECONNRESET ? 0
-                                   : -errno; /* a peer that died with unread bytes is gone too */
+        return -errno;
     take_fds(&msg, fds, ret_n_fds);
     if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
         while (*ret_n_fds > 0)

@@ -31,7 +31,7 @@ struct run {
     uint32_t command;
     int master; /* the terminal's descriptor, for its size; owned by the pump */
     unsigned signals;
-    bool exited, destroying;
+    bool exited, destroying, ended;
     struct error *error;
 };
 
@@ -43,9 +43,17 @@ static uint64_t epoch_us(void)
     return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
 }
 
+/* Once the sandbox has ended, only what it wrote before is still to be passed on. */
+static void stop_if_over(struct run *r)
+{
+    if (r->ended && (r->result->hung_up_by != 0 || !pump_running(&r->out)) &&
+        (r->result->hung_up_by != 0 || !pump_running(&r->err)))
+        r->loop.stop = true;
+}
+
 static void destroy(struct run *r)
 {
-    if (r->destroying)
+    if (r->destroying || r->ended)
         return;
     r->destroying = true;
     loop_at(&r->loop, &r->drain, CLOCK_NEVER);
@@ -58,7 +66,7 @@ static void destroy(struct run *r)
  * a process left in the background may hold it open for ever. */
 static void destroy_if_drained(struct run *r)
 {
-    if (!r->exited)
+    if (!r->exited || r->result->exit.left_empty) /* then it ends by itself */
         return;
     if (pump_is_idle(&r->out, LIMIT_DRAIN_IDLE_US) && pump_is_idle(&r->err, LIMIT_DRAIN_IDLE_US))
         destroy(r);
@@ -80,6 +88,7 @@ static void output_ended(struct pump *p)
     if (p->error != 0 && r->result->output_error == 0)
         r->result->output_error = p->error;
     destroy_if_drained(r);
+    stop_if_over(r);
 }
 
 /* A terminal is told of the end of input by a character; a pipe by its closing. */
@@ -144,7 +153,8 @@ static int handle_event(struct run *r, struct session_event *e)
         return 0;
     case MSG_ENDED:
         r->result->ended_by = e->ended_by;
-        r->loop.stop = true;
+        r->ended = true;
+        stop_if_over(r);
         return 0;
     default:
         return 0;
@@ -159,8 +169,12 @@ static int session_ready(struct loop *l, struct loop_source *s, uint32_t events)
 
     if (events & EPOLLOUT)
         ret = channel_flush(&r->session.channel);
-    while (ret >= 0 && !l->stop && (ret = session_next(&r->session, &e)) > 0)
+    while (ret >= 0 && !l->stop && !r->ended && (ret = session_next(&r->session, &e)) > 0)
         ret = handle_event(r, &e);
+    if (r->ended) { /* the keeper's last word; its socket may be closed by now */
+        loop_forget(l, s);
+        return 0;
+    }
     if (ret < 0) {
         if (r->error->code == 0)
             (void)error_set(r->error, ERROR_TERMINAL, -ret, "the sandbox's keeper is gone");
@@ -257,7 +271,8 @@ static int send_requests(struct run *r)
     size_t n_fds = 0;
     int ret = session_create(&r->session, r->request->spec, r->error);
 
-    x.flags = (r->request->interactive ? EXEC_STDIN : 0u) | (r->request->tty ? EXEC_TTY : 0u);
+    x.flags =
+        EXEC_LAST | (r->request->interactive ? EXEC_STDIN : 0u) | (r->request->tty ? EXEC_TTY : 0u);
     if (ret == 0 && !r->request->tty && (ret = open_pipes(r, fds, &n_fds)) < 0)
         (void)error_set(r->error, ERROR_TERMINAL, -ret, "cannot open the command's streams: %s",
                         strerror(-ret));

@@ -337,7 +337,8 @@ void command_exec(struct init *i, uint32_t id, struct reader message)
     if (s.error == 0)
         pid = start_child(&s);
     if (pid > 0) {
-        *row = (struct command){.id = id, .pid = pid, .mark = s.mark, .since_us = since};
+        *row = (struct command){
+            .id = id, .pid = pid, .mark = s.mark, .since_us = since, .last = x.flags & EXEC_LAST};
         if (master >= 0 || x.flags & EXEC_REPORT_START)
             report_start(id, pid, master);
     } else {

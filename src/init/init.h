@@ -7,8 +7,9 @@
  * pid namespace it takes no signal from inside, it is not dumpable, and it holds capabilities that
  * commands lack, so they may not trace it (ptrace(2), "Ptrace access mode checking").
  *
- * Life: READY is sent; EXEC, SIGNAL and KILL come in; STARTED, EXITED and KILLED go out. When the
- * keeper's end of the socket closes, init exits, and with it everything in the sandbox.
+ * Life: READY is sent, unless a request waits already; EXEC, SIGNAL and KILL come in; STARTED,
+ * EXITED and KILLED go out. When the keeper's end of the socket closes, init exits, and with it
+ * everything in the sandbox.
  */
 #pragma once
 
@@ -31,6 +32,7 @@ struct command {
     pid_t pid;     /* 0: a free row */
     uint64_t mark; /* inode of its cgroup namespace, which all its processes share */
     uint64_t since_us;
+    bool last; /* init ends with it, unless processes are left (EXEC_LAST) */
 };
 
 struct init {

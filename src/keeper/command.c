@@ -125,6 +125,8 @@ static int start_checked(struct keeper *k, struct message *m, const struct exec_
 
     if (k->state != KEEPER_CREATING && k->state != KEEPER_RUNNING)
         return error_set(err, ERROR_USAGE, ENOENT, "there is no sandbox yet to run a command in");
+    if (in_band && x->flags & EXEC_LAST)
+        return error_set(err, ERROR_USAGE, EINVAL, "EXEC_LAST does not go with in-band streams");
     if (command_by_id(k, m->id))
         return error_set(err, ERROR_USAGE, EEXIST, "a command with id %u is running", m->id);
     if (m->n_fds != expected)
@@ -229,10 +231,15 @@ int command_exited(struct keeper *k, struct message *m)
     c->report.timeout_us = c->timeout_us;
     if (c->timed_out)
         c->report.reason = REASON_TIMEOUT;
-    if (!c->timed_out)
-        loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
-    else
+    if (x.left_empty) {
+        if (!(c->flags & EXEC_LAST))
+            return -EPROTO;
+        keeper_end(k, ENDED_DESTROYED); /* which reports it when nothing is left */
+        return 0;
+    }
+    if (c->timed_out)
         return 0; /* reported when init says that all of it is dead */
+    loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
     if (c->flags & EXEC_IN_BAND)
         streams_drain(&c->streams);
     else

@@ -144,12 +144,12 @@ static int serve_init(struct keeper *k, struct message *m)
 {
     bool setup = k->state == KEEPER_CREATING;
 
+    /* Only init answers requests: whatever else it sends first, it is there. */
+    if (setup && m->type != MSG_STEP && m->type != MSG_FAULT)
+        tell_created(k);
     switch (m->type) {
     case MSG_READY:
-        if (!setup)
-            return -EPROTO;
-        tell_created(k);
-        return 0;
+        return setup ? 0 : -EPROTO;
     case MSG_STEP:
         return setup ? tell_step(k, m) : -EPROTO;
     case MSG_FAULT:

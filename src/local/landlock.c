@@ -66,7 +66,16 @@ static int allow(int ruleset, const char *path, uint64_t rights, int abi)
                : 0;
 }
 
-int landlock_fence(const struct plan *p, const struct spec *spec, int abi)
+/* Whether commands may write to what a step of the plan has put there. */
+static bool is_writable_target(const struct step *step)
+{
+    if (step->kind == STEP_VOLUME)
+        return !(step->flags & STEP_RO);
+    return step->kind == STEP_WORKDIR && strcmp(step->target, "/") != 0 &&
+           !path_is_within(step->target, "/usr") && !path_is_within(step->target, "/etc");
+}
+
+int landlock_fence(const struct plan *p, int abi)
 {
     static const char *const writable[] = {"/workspace", "/tmp", "/root", "/home",
                                            "/run",       "/var", "/dev",  "/proc"};
@@ -81,12 +90,9 @@ int landlock_fence(const struct plan *p, const struct spec *spec, int abi)
     r = allow(ruleset, "/", p->image_folder ? all : (uint64_t)RIGHTS_LOOK, abi);
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(writable); i++)
         r = allow(ruleset, writable[i], all, abi);
-    for (size_t i = 0; r == 0 && i < spec->n_volumes; i++)
-        if (!spec->volumes[i].read_only)
-            r = allow(ruleset, spec->volumes[i].guest, all, abi);
-    if (r == 0 && spec->workdir && strcmp(spec->workdir, "/") != 0 &&
-        !path_is_within(spec->workdir, "/usr") && !path_is_within(spec->workdir, "/etc"))
-        r = allow(ruleset, spec->workdir, all, abi);
+    for (size_t i = 0; r == 0 && i < p->n; i++)
+        if (is_writable_target(&p->steps[i]))
+            r = allow(ruleset, p->steps[i].target, all, abi);
     if (r == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         r = -errno;
     return r;

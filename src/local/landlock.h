@@ -18,4 +18,4 @@ int landlock_abi(void);
  *
  * Called after pivot_root, with no_new_privs or CAP_SYS_ADMIN. Return: 0 or a negative errno.
  */
-int landlock_fence(const struct plan *p, const struct spec *spec, int abi);
+int landlock_fence(const struct plan *p, int abi);

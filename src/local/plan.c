@@ -42,6 +42,19 @@ __attribute__((format(printf, 2, 3))) static const char *text(struct plan *p, co
     return at;
 }
 
+/* A copy of @s, for a step to point to. */
+static const char *keep(struct plan *p, const char *s)
+{
+    size_t n = strlen(s) + 1;
+
+    if (n > sizeof p->text - p->text_used) {
+        p->full = true;
+        return "";
+    }
+    p->text_used += n;
+    return memcpy(p->text + p->text_used - n, s, n);
+}
+
 static int plan_ids(struct plan *p, const struct spec *spec, const struct host *h, uint64_t random,
                     struct error *err)
 {
@@ -73,15 +86,16 @@ static void plan_host_root(struct plan *p, const struct host *h)
 {
     for (size_t i = 0; i < h->n_entries; i++) {
         const struct host_entry *e = &h->entries[i];
+        const char *path = keep(p, e->path);
 
         if (e->kind == HOST_LINK)
-            add(p, (struct step){.kind = STEP_LINK, .source = e->target, .target = e->path});
+            add(p, (struct step){.kind = STEP_LINK, .source = keep(p, e->target), .target = path});
         else
             add(p, (struct step){.kind = STEP_BIND,
-                                 .source = e->path,
-                                 .target = e->path,
+                                 .source = path,
+                                 .target = path,
                                  .flags = STEP_RO | (e->kind == HOST_FILE ? STEP_IS_FILE : 0u) |
-                                          (path_is_within(e->path, "/etc") ? STEP_LATER : 0u)});
+                                          (path_is_within(path, "/etc") ? STEP_LATER : 0u)});
     }
     /* One call for the attributes of a dozen mounts. */
     add(p, (struct step){.kind = STEP_READ_ONLY, .target = "/etc", .flags = STEP_DEEP});
@@ -216,8 +230,8 @@ static int plan_volumes(struct plan *p, const struct spec *spec, const struct ho
                                 v->host);
         }
         add(p, (struct step){.kind = STEP_VOLUME,
-                             .source = v->host,
-                             .target = v->guest,
+                             .source = keep(p, v->host),
+                             .target = keep(p, v->guest),
                              .value = i,
                              .flags = v->read_only ? STEP_RO : 0});
     }
@@ -228,7 +242,8 @@ static int plan_volumes(struct plan *p, const struct spec *spec, const struct ho
 static void plan_locks(struct plan *p, const struct spec *spec)
 {
     if (spec->workdir)
-        add(p, (struct step){.kind = STEP_WORKDIR, .target = spec->workdir, .flags = STEP_OWNED});
+        add(p, (struct step){
+                   .kind = STEP_WORKDIR, .target = keep(p, spec->workdir), .flags = STEP_OWNED});
     if (!p->image_folder)
         add(p, (struct step){.kind = STEP_READ_ONLY, .target = "/"});
     add(p, (struct step){.kind = STEP_PIVOT});
@@ -245,18 +260,21 @@ int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
     int r;
 
     p->n = p->text_used = 0;
+    p->n_volumes = spec->n_volumes;
+    p->report_steps = spec->report_steps;
     p->range = p->full = false;
     p->image_folder = strncmp(spec->image, "dir:", 4) == 0;
     r = plan_ids(p, spec, host, random[0] ^ random[1], err);
     if (r < 0)
         return r;
     add(p, (struct step){.kind = STEP_LOOPBACK});
-    add(p, (struct step){.kind = STEP_HOSTNAME, .source = spec->hostname});
+    add(p, (struct step){.kind = STEP_HOSTNAME, .source = keep(p, spec->hostname)});
     add(p, (struct step){.kind = STEP_IDS});
     add(p, (struct step){.kind = STEP_PRIVATE});
     add(p, (struct step){.kind = STEP_ROOT, .target = "/", .value = disk});
     if (p->image_folder)
-        add(p, (struct step){.kind = STEP_OVERLAY, .target = "/", .source = spec->image + 4});
+        add(p,
+            (struct step){.kind = STEP_OVERLAY, .target = "/", .source = keep(p, spec->image + 4)});
     add(p, (struct step){.kind = p->image_folder ? STEP_FOLDER : STEP_WRITABLE,
                          .target = "/etc",
                          .value = 0755});

@@ -63,11 +63,12 @@ struct step {
     enum step_kind kind;
     uint32_t flags;
     uint64_t value;
-    const char *source; /* views of the plan's texts, the spec or the host */
+    const char *source; /* constants, or views of the plan's own texts */
     const char *target;
 };
 
-enum { PLAN_STEPS_MAX = 256, PLAN_TEXT_BYTES = 16 * 1024 };
+/* Texts: paths of volumes above all, two of PATH_MAX for each. Pages never touched cost nothing. */
+enum { PLAN_STEPS_MAX = 256, PLAN_TEXT_BYTES = 768 * 1024 };
 
 struct plan {
     struct step steps[PLAN_STEPS_MAX];
@@ -78,6 +79,8 @@ struct plan {
     uint32_t command_uid, command_gid; /* of commands, inside */
     uint32_t caller_uid, caller_gid;   /* of the caller, outside */
     uint32_t range_start, range_count;
+    size_t n_volumes;
+    bool report_steps; /* the caller wants to hear of each */
     char text[PLAN_TEXT_BYTES];
     size_t text_used;
     bool full; /* a step or text did not fit */
@@ -85,7 +88,8 @@ struct plan {
 
 /**
  * plan_build() - the steps for @spec on @host
- * @spec, @host: borrowed as long as the plan is used
+ * @p: need not be initialised. It holds all that its steps point to, so that it can lie in memory
+ *     that the keeper shares with the set-up process.
  * @random:      decides the id range, the machine id; tests give a fixed number
  *
  * Return: 0, or a negative errno with an error for what this host cannot do for that spec.

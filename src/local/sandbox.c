@@ -78,6 +78,11 @@ static int send_go(int link_fd, uint32_t id, int fd)
     }
 }
 
+static int set_up_is_gone(int r, struct error *err)
+{
+    return error_set(err, ERROR_TERMINAL, -r, "the set-up process is gone: %s", strerror(-r));
+}
+
 /* A detached copy of the host's @source on which owners are shifted into the sandbox's range, so
  * that the caller's files are root's inside and new ones are the caller's outside. */
 static int idmapped_mount(const char *source, bool read_only, int userns_fd)
@@ -98,16 +103,11 @@ static int idmapped_mount(const char *source, bool read_only, int userns_fd)
     return TAKE_FD(fd);
 }
 
-/* The keeper's part of STEP_IDS for a range: maps, and the mounts that need its authority. */
-static int hand_over_range(const struct sandbox *sb, const struct spec *spec, struct error *err)
+/* Mounts that need the keeper's authority, since ids are shifted on them. */
+static int hand_over_mounts(const struct sandbox *sb, struct error *err)
 {
     char path[64];
-    int r = write_map(sb->pid, "uid_map", sb->plan);
 
-    if (r == 0)
-        r = write_map(sb->pid, "gid_map", sb->plan);
-    if (r < 0)
-        return refusal_explain(REFUSAL_MAPS, NULL, -r, err);
     (void)snprintf(path, sizeof path, "/proc/%d/ns/user", sb->pid);
     _cleanup_fd_ int userns = open(path, O_RDONLY | O_CLOEXEC);
     if (userns < 0)
@@ -122,28 +122,31 @@ static int hand_over_range(const struct sandbox *sb, const struct spec *spec, st
             idmapped_mount(step->source, image || (step->flags & STEP_RO), userns);
         if (fd < 0)
             return refusal_explain(REFUSAL_IDMAP, step, -fd, err);
-        r = send_go(sb->link_fd, (uint32_t)(image ? spec->n_volumes : step->value), fd);
+        int r = send_go(sb->link_fd, (uint32_t)(image ? sb->plan->n_volumes : step->value), fd);
         if (r < 0)
-            break;
+            return set_up_is_gone(r, err);
     }
-    if (r == 0)
-        r = send_go(sb->link_fd, 0, -EBADF);
-    return r < 0
-               ? error_set(err, ERROR_TERMINAL, -r, "the set-up process is gone: %s", strerror(-r))
-               : 0;
+    return 0;
 }
 
-/* In the child: everything it needs is in its copy of the keeper's memory. */
-__attribute__((noreturn)) static void child(const struct sandbox *sb, const struct spec *spec,
-                                            int init_fd, int link_fd)
+/* The keeper's part of the ids for a range: the maps, and what can be mounted only with them. */
+static int hand_over_range(const struct sandbox *sb, struct error *err)
+{
+    int r = write_map(sb->pid, "uid_map", sb->plan);
+
+    if (r == 0)
+        r = write_map(sb->pid, "gid_map", sb->plan);
+    return r < 0 ? refusal_explain(REFUSAL_MAPS, NULL, -r, err) : hand_over_mounts(sb, err);
+}
+
+/* In the child: its own copy of the keeper's memory, and the plan that both share. */
+__attribute__((noreturn)) static void child(const struct sandbox *sb, int init_fd, int link_fd)
 {
     struct setup s = {
         .plan = sb->plan,
-        .spec = spec,
         .link_fd = link_fd,
         .init_fd = init_fd,
         .root_fd = -EBADF,
-        .report = spec->report_steps,
         .landlock_abi = sb->landlock_abi,
     };
     sigset_t none;
@@ -155,7 +158,7 @@ __attribute__((noreturn)) static void child(const struct sandbox *sb, const stru
     setup_run(&s);
 }
 
-static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
+static int start_child(struct sandbox *sb, struct error *err)
 {
     const unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
                                 CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD;
@@ -176,32 +179,53 @@ static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
     if (pid < 0)
         return refusal_explain(REFUSAL_NAMESPACES, NULL, errno, err);
     if (pid == 0)
-        child(sb, spec, init_fd, link_fd);
+        child(sb, init_fd, link_fd);
     sb->pid = (pid_t)pid;
     sb->pid_fd = pid_fd;
-    return sb->plan->range ? hand_over_range(sb, spec, err) : 0;
+    return 0;
+}
+
+static int make_plan(struct sandbox *sb, const struct spec *spec, struct error *err)
+{
+    _cleanup_free_ struct host *host = malloc(sizeof *host);
+    uint64_t random[2];
+    int r;
+
+    if (!host)
+        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return error_set(err, ERROR_TERMINAL, EIO, "the kernel gives no random bytes");
+    r = host_read(host, err);
+    return r < 0 ? r : plan_build(sb->plan, spec, host, random, err);
+}
+
+/* The namespaces come first and take longest to start: the plan is made meanwhile. */
+static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
+{
+    void *shared =
+        mmap(NULL, sizeof *sb->plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int r;
+
+    if (shared == MAP_FAILED)
+        return error_set(err, ERROR_TERMINAL, errno, "out of memory");
+    sb->plan = shared;
+    sb->landlock_abi = landlock_abi();
+    r = start_child(sb, err);
+    if (r == 0)
+        r = make_plan(sb, spec, err);
+    if (r == 0 && sb->plan->range)
+        r = hand_over_range(sb, err);
+    if (r < 0)
+        return r;
+    r = send_go(sb->link_fd, 0, -EBADF);
+    return r < 0 ? set_up_is_gone(r, err) : 0;
 }
 
 int sandbox_start(const struct spec *spec, struct sandbox *ret, struct error *err)
 {
     struct sandbox sb = SANDBOX_INIT;
-    uint64_t random[2];
-    int r;
+    int r = start(&sb, spec, err);
 
-    sb.host = malloc(sizeof *sb.host);
-    sb.plan = malloc(sizeof *sb.plan);
-    if (!sb.host || !sb.plan)
-        r = error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    else if (getrandom(random, sizeof random, 0) != sizeof random)
-        r = error_set(err, ERROR_TERMINAL, EIO, "the kernel gives no random bytes");
-    else
-        r = host_read(sb.host, err);
-    if (r == 0)
-        r = plan_build(sb.plan, spec, sb.host, random, err);
-    if (r == 0) {
-        sb.landlock_abi = landlock_abi();
-        r = start(&sb, spec, err);
-    }
     if (r < 0) {
         sandbox_end(&sb);
         return error_context(err, "set-up");
@@ -219,8 +243,8 @@ void sandbox_end(struct sandbox *sb)
     }
     fd_closep(&sb->pid_fd);
     fd_closep(&sb->link_fd);
-    free(sb->plan);
-    free(sb->host);
+    if (sb->plan)
+        (void)munmap(sb->plan, sizeof *sb->plan);
     *sb = (struct sandbox)SANDBOX_INIT;
 }
 

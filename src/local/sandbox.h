@@ -9,8 +9,7 @@
 #include "local/plan.h"
 
 struct sandbox {
-    struct plan *plan; /* owned */
-    struct host *host; /* owned; the plan's steps point into it */
+    struct plan *plan; /* owned; in memory shared with the set-up process */
     pid_t pid;
     int pid_fd;  /* owned */
     int link_fd; /* owned; the socket that init listens on */
@@ -24,7 +23,6 @@ struct sandbox {
 
 /**
  * sandbox_start() - make the namespaces and start the set-up in them
- * @spec: borrowed until the set-up has ended (MSG_READY or MSG_FAULT came)
  *
  * Returns while the set-up still runs: MSG_STEP, MSG_FAULT, then MSG_READY of init come on
  * @ret->link_fd, where requests to init may already be sent. Blocks for as long as writing id maps

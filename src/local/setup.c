@@ -34,7 +34,7 @@ int setup_landlock(struct setup *s)
 {
     if (s->landlock_abi < LANDLOCK_ABI_MIN)
         return 0;
-    return landlock_fence(s->plan, s->spec, s->landlock_abi);
+    return landlock_fence(s->plan, s->landlock_abi);
 }
 
 static int setup_step(struct setup *s, const struct step *step)
@@ -43,7 +43,7 @@ static int setup_step(struct setup *s, const struct step *step)
     case STEP_PRIVATE:
         return setup_private();
     case STEP_LOOPBACK:
-        return setup_loopback();
+        return s->loopback;
     case STEP_HOSTNAME:
         return sethostname(step->source, strlen(step->source)) < 0 ? -errno : 0;
     case STEP_IDS:
@@ -116,23 +116,36 @@ static void send_step(struct setup *s, uint16_t type, size_t index, int error, u
     } while (r == -EAGAIN);
 }
 
-void setup_run(struct setup *s)
+/* What needs neither plan nor ids is done while the keeper still makes them. */
+static void start_early(struct setup *s)
 {
+    uint64_t since = clock_now_us();
+
     /* Should the keeper die while this runs, so does this; init has the socket for that. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    s->loopback = setup_loopback();
+    s->loopback_us = clock_now_us() - since;
+}
+
+void setup_run(struct setup *s)
+{
+    start_early(s);
+    if (setup_wait_for_plan(s) < 0)
+        _exit(1); /* the keeper is gone or has given up */
     for (size_t i = 0; i < s->plan->n; i++) {
         const struct step *step = &s->plan->steps[i];
-        uint64_t since = s->report ? clock_now_us() : 0;
+        uint64_t since = s->plan->report_steps ? clock_now_us() : 0;
 
-        if (s->report && step->kind == STEP_INIT) /* nothing is left to tell of it afterwards */
+        if (s->plan->report_steps && step->kind == STEP_INIT) /* there is no telling afterwards */
             send_step(s, MSG_STEP, i, 0, 0);
         int r = setup_step(s, step);
         if (r < 0) {
             send_step(s, MSG_FAULT, i, -r, 0);
             _exit(1);
         }
-        if (s->report)
-            send_step(s, MSG_STEP, i, 0, clock_now_us() - since);
+        if (s->plan->report_steps)
+            send_step(s, MSG_STEP, i, 0,
+                      step->kind == STEP_LOOPBACK ? s->loopback_us : clock_now_us() - since);
     }
     _exit(1);
 }

@@ -54,8 +54,7 @@ static int map_own_id(const struct setup *s)
     return r < 0 ? r : write_proc("/proc/self/gid_map", gid);
 }
 
-/* Waits until the keeper has written the maps; mounts that only it could make come along. */
-static int wait_for_keeper(struct setup *s)
+int setup_wait_for_plan(struct setup *s)
 {
     for (;;) {
         uint8_t buf[FRAME_HEADER_BYTES + 64];
@@ -79,15 +78,10 @@ static int wait_for_keeper(struct setup *s)
     }
 }
 
-int setup_ids(struct setup *s)
+int setup_ids(const struct setup *s)
 {
-    int r;
-
     if (!s->plan->range)
         return map_own_id(s);
-    r = wait_for_keeper(s);
-    if (r < 0)
-        return r;
     if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
         return -errno;
     /* Cleared by the change of ids (prctl(2), PR_SET_PDEATHSIG). */

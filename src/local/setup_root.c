@@ -49,7 +49,7 @@ int setup_overlay(struct setup *s, const struct step *step)
     const struct mount_option options[] = {
         {"lowerdir", "lower"}, {"upperdir", "upper"}, {"workdir", "work"}, {"userxattr", NULL}};
     static const char *const folders[] = {"lower", "upper", "work"};
-    int given = s->volume_fds[s->spec->n_volumes];
+    int given = s->volume_fds[s->plan->n_volumes];
     _cleanup_fd_ int lower =
         given >= 0 ? given
                    : mount_clone(AT_FDCWD, step->source, true, PLAIN_ATTR | MOUNT_ATTR_RDONLY);

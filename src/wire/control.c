@@ -130,6 +130,8 @@ void exit_report_encode(struct writer *w, const struct exit_report *x)
     field_put_u64(w, TAG_SYSTEM_US, x->system_us);
     field_put_u64(w, TAG_PEAK_RSS_BYTES, x->peak_rss_bytes);
     field_put_u64(w, TAG_TIMEOUT_US, x->timeout_us);
+    if (x->left_empty)
+        field_put_u32(w, TAG_LEFT_EMPTY, x->left_empty);
     if (x->start_stage != START_OK) {
         field_put_u32(w, TAG_START_STAGE, x->start_stage);
         field_put_u32(w, TAG_START_ERRNO, x->start_errno);
@@ -161,6 +163,8 @@ static bool exit_field(const struct field *f, struct exit_report *x)
         return field_u32(f, &x->start_stage) && x->start_stage < START__MAX;
     case TAG_START_ERRNO:
         return field_u32(f, &x->start_errno) && x->start_errno < 4096;
+    case TAG_LEFT_EMPTY:
+        return field_u32(f, &x->left_empty);
     case TAG_INTERPRETER:
         x->interpreter = field_string(f);
         return x->interpreter != NULL && strlen(x->interpreter) <= INTERPRETER_BYTES_MAX;

@@ -74,6 +74,7 @@ enum field_tag {
     TAG_START_ERRNO,
     TAG_START_STAGE,
     TAG_INTERPRETER,
+    TAG_LEFT_EMPTY,
 
     TAG_ERROR_CLASS = 64,
     TAG_ERROR_CODE,
@@ -109,6 +110,8 @@ enum exec_flags {
                                    with EXEC: stdin if EXEC_STDIN, stdout, stderr */
     EXEC_REPORT_START = 1 << 3, /* send STARTED also without a terminal */
     EXEC_USER_SET = 1 << 4,     /* uid and gid are given; otherwise the sandbox's own */
+    EXEC_LAST = 1 << 5,         /* the sandbox ends with it, unless it leaves processes behind; not
+                                   with EXEC_IN_BAND */
 };
 
 enum {
@@ -176,6 +179,7 @@ struct exit_report {
     uint64_t timeout_us;     /* the timeout that was applied; 0: none */
     uint32_t start_stage;    /* enum start_stage; START_OK: it ran */
     uint32_t start_errno;    /* with another stage */
+    uint32_t left_empty;     /* no process is left inside, and init is ending too (EXEC_LAST) */
     const char *interpreter; /* what the program's first line names, when that is what is missing */
 };
 
