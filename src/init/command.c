@@ -5,7 +5,6 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -149,6 +148,7 @@ static void read_interpreter(const char *path, char buf[INTERPRETER_BYTES_MAX])
 /* execve() of one candidate. What is there but cannot run is remembered over what is not there. */
 static void try_exec(struct start *s, const char *path)
 {
+    static const char loader[] = "the program's loader";
     const struct exec_request *x = s->request;
     int before = s->error;
 
@@ -158,7 +158,7 @@ static void try_exec(struct start *s, const char *path)
     if (error == ENOENT && access(path, F_OK) == 0) {
         read_interpreter(path, s->interpreter);
         if (s->interpreter[0] == '\0')
-            (void)snprintf(s->interpreter, sizeof s->interpreter, "the program's loader");
+            memcpy(s->interpreter, loader, sizeof loader);
     }
     if (error ==
         ENOEXEC) { /* a script without a first line that says so: as execvp(3) and shells */
@@ -197,11 +197,15 @@ static void child_exec(struct start *s)
         if (strncmp(s->request->envp[k], "PATH=", 5) == 0)
             path = s->request->envp[k] + 5;
     for (;;) {
-        int n = (int)strcspn(path, ":");
+        size_t n = strcspn(path, ":"); /* an empty part means the working directory */
+        size_t length = strlen(name);
 
-        if (snprintf(candidate, sizeof candidate, "%.*s%s%s", n, path, n > 0 ? "/" : "./", name) <
-            (int)sizeof candidate)
-            try_exec(s, candidate);
+        if (n + length + 2 <= sizeof candidate) {
+            memcpy(candidate, path, n);
+            candidate[n] = '/';
+            memcpy(candidate + n + 1, name, length + 1);
+            try_exec(s, n > 0 ? candidate : name);
+        }
         if (path[n] == '\0')
             break;
         path += n + 1;

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 
 #include "base/clock.h"
 #include "init/init.h"
+#include "init/proc_path.h"
 #include "base/guards.h"
 
 enum {
@@ -49,11 +49,11 @@ static pid_t name_to_pid(const char *name)
 /* Dead and only waiting to be reaped. The state follows the last ")" (proc(5), /proc/pid/stat). */
 static bool is_zombie(pid_t pid)
 {
-    char path[32], stat[512];
+    char path[PROC_PATH_BYTES], stat[512];
     int fd;
     ssize_t n;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    proc_path(path, pid, "stat");
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT || errno == ESRCH;
@@ -70,10 +70,10 @@ static bool is_zombie(pid_t pid)
  * its namespaces, and sparing it would let it outlive its timeout. */
 static bool is_member(pid_t pid, uint64_t mark)
 {
-    char path[40];
+    char path[PROC_PATH_BYTES];
     struct stat st;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/cgroup", pid);
+    proc_path(path, pid, "ns/cgroup");
     if (stat(path, &st) == 0)
         return st.st_ino == mark;
     return errno != ENOENT && errno != ESRCH && !is_zombie(pid);

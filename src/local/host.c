@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the host: identity, privilege, memory, and the visible part of its file system. */
+/* Reading the host: identity, privilege, memory, and the visible part of its
+ * file system. */
 #include "local/host.h"
 
 #include <dirent.h>
@@ -19,8 +20,9 @@
 #include "core/limits.h"
 #include "base/guards.h"
 
-/* Kernel uid 0 may write what only root may, even without capabilities, so it must not be used
- * inside. Whether our uid 0 is that one shows the owner of a file that always belongs to it. */
+/* Kernel uid 0 may write what only root may, even without capabilities, so it
+ * must not be used inside. Whether our uid 0 is that one shows the owner of a
+ * file that always belongs to it. */
 static bool is_kernel_root(void)
 {
     struct stat st;
@@ -35,7 +37,8 @@ static bool has_capability(const struct __user_cap_data_struct data[2], unsigned
     return data[cap / 32].effective & (1u << (cap % 32));
 }
 
-/* MemAvailable of /proc/meminfo (proc(5)): what could be used without swapping. */
+/* MemAvailable of /proc/meminfo (proc(5)): what could be used without swapping.
+ */
 static uint64_t available_memory(void)
 {
     char buf[512];
@@ -57,12 +60,14 @@ static uint64_t available_memory(void)
     return kib * LIMIT_KIB;
 }
 
-/* A link is shown as a link when it leads into what is shown anyway; else its target is bound. */
+/* A link is shown as a link when it leads into what is shown anyway; else its
+ * target is bound. */
 static bool link_stays_visible(const char *path, const char *target)
 {
     char full[PATH_MAX];
 
-    /* The usual ones, without walking them: /bin to usr/bin, /etc/localtime to /usr/share/… */
+    /* The usual ones, without walking them: /bin to usr/bin, /etc/localtime to
+     * /usr/share/… */
     if (!strstr(target, "..") && (strncmp(target, "/usr/", 5) == 0 ||
                                   (strncmp(target, "usr/", 4) == 0 && strrchr(path, '/') == path)))
         return true;
@@ -100,8 +105,8 @@ static void add_entry(struct host *h, const char *path)
     h->n_entries++;
 }
 
-/* What of the real /etc is of use to programs and tells nothing about the host's people. A name
- * that ends in '*' stands for all that begin with it. */
+/* What of the real /etc is of use to programs and tells nothing about the
+ * host's people. A name that ends in '*' stands for all that begin with it. */
 static bool etc_name_is_visible(const char *name)
 {
     static const char *const patterns[] = {

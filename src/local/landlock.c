@@ -14,7 +14,8 @@
 #include "base/path.h"
 #include "base/guards.h"
 
-/* Rights and scopes newer than the kernel headers of the oldest distribution we build on. */
+/* Rights and scopes newer than the kernel headers of the oldest distribution we
+ * build on. */
 enum {
     RIGHT_REFER = 1 << 13,     /* ABI 2 */
     RIGHT_TRUNCATE = 1 << 14,  /* ABI 3 */

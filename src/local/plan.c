@@ -12,8 +12,9 @@
 #include "core/limits.h"
 #include "base/guards.h"
 
-/* Ids for a caller who is the host's root: above what systemd and distributions give out, below
- * the 2^31 that some file systems still stumble over. One block of 2^16 in 2^12, by chance. */
+/* Ids for a caller who is the host's root: above what systemd and distributions
+ * give out, below the 2^31 that some file systems still stumble over. One block
+ * of 2^16 in 2^12, by chance. */
 enum { RANGE_FIRST = 0x70000000, RANGE_BLOCKS = 0xFF0, RANGE_COUNT = 0x10000 };
 
 static void add(struct plan *p, struct step s)
@@ -67,14 +68,16 @@ static int plan_ids(struct plan *p, const struct spec *spec, const struct host *
     if (!h->kernel_root)
         return 0;
     if (!h->may_map_range) {
-        error_set(
-            err, ERROR_TERMINAL, EPERM,
-            "user ids: this process is the host's root but may not give the sandbox other ids "
-            "(CAP_SETUID and CAP_SETGID are missing), and a sandbox never runs as the host's "
-            "root");
+        error_set(err, ERROR_TERMINAL, EPERM,
+                  "user ids: this process is the host's root but may not give the "
+                  "sandbox other ids "
+                  "(CAP_SETUID and CAP_SETGID are missing), and a sandbox never "
+                  "runs as the host's "
+                  "root");
         return error_remedy(err, "Run atoll as an ordinary user, or with these capabilities");
     }
-    /* Process 1 is id 0 of the range; commands become spec.uid when they start. */
+    /* Process 1 is id 0 of the range; commands become spec.uid when they start.
+     */
     p->range = true;
     p->uid = p->gid = 0;
     p->range_start = RANGE_FIRST + (uint32_t)(random % RANGE_BLOCKS) * RANGE_COUNT;
@@ -132,7 +135,8 @@ static void plan_etc(struct plan *p, const struct spec *spec, const uint64_t ran
                .source = text(p, "127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", name)});
     add(p, (struct step){
                .kind = STEP_FILE, .target = "/etc/hostname", .source = text(p, "%s\n", name)});
-    /* Nothing listens there, so that a look-up fails at once instead of waiting for an answer. */
+    /* Nothing listens there, so that a look-up fails at once instead of waiting
+     * for an answer. */
     add(p, (struct step){.kind = STEP_FILE,
                          .target = "/etc/resolv.conf",
                          .source = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"});
@@ -167,25 +171,33 @@ static void plan_writable(struct plan *p, const struct spec *spec)
                 .kind = STEP_FOLDER, .target = "/home/user", .value = 0700, .flags = STEP_OWNED});
 }
 
-static void plan_proc(struct plan *p)
+/* What is written below /proc/sys before it is locked. */
+static void plan_sysctls(struct plan *p)
+{
+    /* No user namespace inside: with one, a process could leave its command's
+     * mark. */
+    add(p, (struct step){
+               .kind = STEP_SYSCTL, .target = "/proc/sys/user/max_user_namespaces", .source = "0"});
+    /* Of the network namespace. Servers inside have no privilege and still expect
+     * port 80 to work. */
+    add(p, (struct step){.kind = STEP_NETWORK});
+    add(p, (struct step){.kind = STEP_SYSCTL,
+                         .target = "/proc/sys/net/ipv4/ip_unprivileged_port_start",
+                         .source = "0"});
+}
+
+static void plan_proc_locks(struct plan *p)
 {
     static const char *const locked[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq",
                                          "/proc/sysrq-trigger"};
     static const char *const masked[] = {"/proc/acpi",          "/proc/kcore", "/proc/keys",
                                          "/proc/latency_stats", "/proc/scsi",  "/proc/timer_list"};
 
-    add(p, (struct step){.kind = STEP_PROC, .target = "/proc"});
-    /* No user namespace inside: with one, a process could leave its command's mark. */
-    add(p, (struct step){
-               .kind = STEP_SYSCTL, .target = "/proc/sys/user/max_user_namespaces", .source = "0"});
-    /* Servers inside have no privilege and still expect port 80 to work. */
-    add(p, (struct step){.kind = STEP_SYSCTL,
-                         .target = "/proc/sys/net/ipv4/ip_unprivileged_port_start",
-                         .source = "0"});
-    for (size_t i = 0; i < ARRAY_SIZE(locked); i++)
-        add(p, (struct step){.kind = STEP_PROC_LOCK, .target = locked[i]});
     for (size_t i = 0; i < ARRAY_SIZE(masked); i++)
         add(p, (struct step){.kind = STEP_PROC_MASK, .target = masked[i]});
+    plan_sysctls(p);
+    for (size_t i = 0; i < ARRAY_SIZE(locked); i++)
+        add(p, (struct step){.kind = STEP_PROC_LOCK, .target = locked[i]});
 }
 
 static void plan_dev(struct plan *p, const struct host *h)
@@ -223,7 +235,8 @@ static int plan_volumes(struct plan *p, const struct spec *spec, const struct ho
 
         if (p->range && !h->may_mount) {
             error_set(err, ERROR_TERMINAL, EPERM,
-                      "volume %s: files could not keep their owner, since this process is root "
+                      "volume %s: files could not keep their owner, since this "
+                      "process is root "
                       "without CAP_SYS_ADMIN and may not make an idmapped mount",
                       v->guest);
             return error_remedy(err, "Run atoll as the user who owns %s, or with CAP_SYS_ADMIN",
@@ -238,7 +251,8 @@ static int plan_volumes(struct plan *p, const struct spec *spec, const struct ho
     return 0;
 }
 
-/* What follows the view: the locks, in the order in which nothing later needs what they take. */
+/* What follows the view: the locks, in the order in which nothing later needs
+ * what they take. */
 static void plan_locks(struct plan *p, const struct spec *spec)
 {
     if (spec->workdir)
@@ -267,7 +281,6 @@ int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
     r = plan_ids(p, spec, host, random[0] ^ random[1], err);
     if (r < 0)
         return r;
-    add(p, (struct step){.kind = STEP_LOOPBACK});
     add(p, (struct step){.kind = STEP_HOSTNAME, .source = keep(p, spec->hostname)});
     add(p, (struct step){.kind = STEP_IDS});
     add(p, (struct step){.kind = STEP_PRIVATE});
@@ -282,11 +295,12 @@ int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
     if (!p->image_folder)
         plan_host_root(p, host);
     plan_writable(p, spec);
-    plan_proc(p);
+    add(p, (struct step){.kind = STEP_PROC, .target = "/proc"});
     plan_dev(p, host);
     r = plan_volumes(p, spec, host, err);
     if (r < 0)
         return r;
+    plan_proc_locks(p);
     plan_locks(p, spec);
     if (p->full)
         return error_set(err, ERROR_TERMINAL, E2BIG, "the set-up has too many steps");
@@ -296,7 +310,8 @@ int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
 const char *step_name(enum step_kind kind)
 {
     static const char *const names[] = {
-        [STEP_LOOPBACK] = "loopback",
+        [STEP_PRIVATE] = "private",
+        [STEP_NETWORK] = "network",
         [STEP_HOSTNAME] = "hostname",
         [STEP_IDS] = "ids",
         [STEP_ROOT] = "root",
@@ -358,7 +373,7 @@ void step_describe(const struct step *s, char *buf, size_t size)
         (void)snprintf(buf, size, "hostname %s", s->source);
         break;
     case STEP_PRIVATE:
-    case STEP_LOOPBACK:
+    case STEP_NETWORK:
     case STEP_IDS:
     case STEP_PIVOT:
     case STEP_LANDLOCK:

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan: a spec and a host turned into an ordered list of typed set-up steps.
+ * The plan: a spec and a host turned into an ordered list of typed set-up
+ * steps.
  *
- * It is a pure function, so that it can be printed (`atoll run -v`), named in each error, and
- * tested without any privilege. local/plan_run.h carries it out, in the new process 1.
+ * It is a pure function, so that it can be printed (`atoll run -v`), named in
+ * each error, and tested without any privilege. local/plan_run.h carries it
+ * out, in the new process 1.
  *
- * How the root comes to be. A tmpfs of the size `disk` is mounted over "/" and becomes the root;
- * host folders, device nodes and volumes are bound into it; the few writable folders are bound
- * onto themselves; then the root mount is made read-only, so that only those binds take writes,
- * and pivot_root(2) drops the host's tree. For an image folder the same tmpfs holds the upper
- * layer of an overlay over it, and the overlay is the root.
+ * How the root comes to be. A tmpfs of the size `disk` is mounted over "/" and
+ * becomes the root; host folders, device nodes and volumes are bound into it;
+ * the few writable folders are bound onto themselves; then the root mount is
+ * made read-only, so that only those binds take writes, and pivot_root(2) drops
+ * the host's tree. For an image folder the same tmpfs holds the upper layer of
+ * an overlay over it, and the overlay is the root.
  */
 #pragma once
 
@@ -22,7 +25,8 @@
 
 enum step_kind {
     STEP_PRIVATE,    /* no mount of the host appears here from now on */
-    STEP_LOOPBACK,   /* lo up: the only interface */
+    STEP_NETWORK,    /* enter the network namespace, where lo is up and nothing else
+                      */
     STEP_HOSTNAME,   /* source: the name */
     STEP_IDS,        /* become the first id inside */
     STEP_ROOT,       /* the tmpfs; value: bytes */
@@ -32,7 +36,8 @@ enum step_kind {
     STEP_LINK,       /* target: a symbolic link to source */
     STEP_FILE,       /* target: a file that holds source */
     STEP_BIND,       /* host path source on target */
-    STEP_VOLUME,     /* the same for volume number value, with what the user asked for */
+    STEP_VOLUME,     /* the same for volume number value, with what the user asked for
+                      */
     STEP_PROC,       /* a fresh procfs */
     STEP_SYSCTL,     /* target: below /proc/sys, source: the text written */
     STEP_PROC_LOCK,  /* target: below /proc, made read-only */
@@ -67,13 +72,15 @@ struct step {
     const char *target;
 };
 
-/* Texts: paths of volumes above all, two of PATH_MAX for each. Pages never touched cost nothing. */
+/* Texts: paths of volumes above all, two of PATH_MAX for each. Pages never
+ * touched cost nothing. */
 enum { PLAN_STEPS_MAX = 256, PLAN_TEXT_BYTES = 768 * 1024 };
 
 struct plan {
     struct step steps[PLAN_STEPS_MAX];
     size_t n;
-    bool range;        /* ids: a range that the keeper maps; otherwise the caller's one id */
+    bool range;        /* ids: a range that the keeper maps; otherwise the caller's one
+                          id */
     bool image_folder; /* the root is an overlay over spec.image */
     uint32_t uid, gid; /* of process 1 inside */
     uint32_t command_uid, command_gid; /* of commands, inside */
@@ -88,16 +95,18 @@ struct plan {
 
 /**
  * plan_build() - the steps for @spec on @host
- * @p: need not be initialised. It holds all that its steps point to, so that it can lie in memory
- *     that the keeper shares with the set-up process.
+ * @p: need not be initialised. It holds all that its steps point to, so that it
+ * can lie in memory that the keeper shares with the set-up process.
  * @random:      decides the id range, the machine id; tests give a fixed number
  *
- * Return: 0, or a negative errno with an error for what this host cannot do for that spec.
+ * Return: 0, or a negative errno with an error for what this host cannot do for
+ * that spec.
  */
 int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
                const uint64_t random[static 2], struct error *err);
 
-/** step_describe() - one step as a line for people: "bind /usr on /usr, read-only" */
+/** step_describe() - one step as a line for people: "bind /usr on /usr,
+ * read-only" */
 void step_describe(const struct step *s, char *buf, size_t size);
 
 /** step_name() - the kind as one word: "proc", "pivot"; static storage */

@@ -21,6 +21,7 @@
 #include "base/io.h"
 #include "local/init_image.h"
 #include "local/landlock.h"
+#include "local/network.h"
 #include "local/refusal.h"
 #include "local/setup.h"
 #include "wire/control.h"
@@ -30,8 +31,8 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-/* Init in a memory file that nothing can change any more: what runs inside never gets hold of a
- * file of the host's through /proc/1/exe. */
+/* Init in a memory file that nothing can change any more: what runs inside
+ * never gets hold of a file of the host's through /proc/1/exe. */
 static int open_init_image(struct error *err)
 {
     _cleanup_fd_ int fd = memfd_create("atoll-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
@@ -83,8 +84,9 @@ static int set_up_is_gone(int r, struct error *err)
     return error_set(err, ERROR_TERMINAL, -r, "the set-up process is gone: %s", strerror(-r));
 }
 
-/* A detached copy of the host's @source on which owners are shifted into the sandbox's range, so
- * that the caller's files are root's inside and new ones are the caller's outside. */
+/* A detached copy of the host's @source on which owners are shifted into the
+ * sandbox's range, so that the caller's files are root's inside and new ones
+ * are the caller's outside. */
 static int idmapped_mount(const char *source, bool read_only, int userns_fd)
 {
     struct mount_attr set = {
@@ -129,7 +131,8 @@ static int hand_over_mounts(const struct sandbox *sb, struct error *err)
     return 0;
 }
 
-/* The keeper's part of the ids for a range: the maps, and what can be mounted only with them. */
+/* The keeper's part of the ids for a range: the maps, and what can be mounted
+ * only with them. */
 static int hand_over_range(const struct sandbox *sb, struct error *err)
 {
     int r = write_map(sb->pid, "uid_map", sb->plan);
@@ -139,14 +142,17 @@ static int hand_over_range(const struct sandbox *sb, struct error *err)
     return r < 0 ? refusal_explain(REFUSAL_MAPS, NULL, -r, err) : hand_over_mounts(sb, err);
 }
 
-/* In the child: its own copy of the keeper's memory, and the plan that both share. */
-__attribute__((noreturn)) static void child(const struct sandbox *sb, int init_fd, int link_fd)
+/* In the child: its own copy of the keeper's memory, and the plan that both
+ * share. */
+__attribute__((noreturn)) static void child(const struct sandbox *sb, int init_fd, int link_fd,
+                                            int net_fd)
 {
     struct setup s = {
         .plan = sb->plan,
         .link_fd = link_fd,
         .init_fd = init_fd,
         .root_fd = -EBADF,
+        .net_fd = net_fd,
         .landlock_abi = sb->landlock_abi,
     };
     sigset_t none;
@@ -158,31 +164,45 @@ __attribute__((noreturn)) static void child(const struct sandbox *sb, int init_f
     setup_run(&s);
 }
 
-static int start_child(struct sandbox *sb, struct error *err)
+/* A socket pair; both ends owned by guards of the caller. */
+static int open_pair(int *ret_ours, int *ret_theirs, struct error *err)
 {
-    const unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-                                CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD;
-    _cleanup_fd_ int init_fd = open_init_image(err);
-    _cleanup_fd_ int link_fd = -EBADF;
-    int pair[2], pid_fd = -EBADF;
-
-    if (init_fd < 0)
-        return init_fd;
+    int pair[2];
     int r = io_pair(pair);
+
     if (r < 0)
         return error_set(err, ERROR_TERMINAL, -r, "cannot make a socket pair: %s", strerror(-r));
-    sb->link_fd = pair[0];
-    link_fd = pair[1];
+    *ret_ours = pair[0];
+    *ret_theirs = pair[1];
+    return 0;
+}
+
+static int start_processes(struct sandbox *sb, struct error *err)
+{
+    const unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+                                CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD;
+    _cleanup_fd_ int init_fd = open_init_image(err);
+    _cleanup_fd_ int link_fd = -EBADF, net_from = -EBADF, net_to = -EBADF;
+    int pid_fd = -EBADF;
+
+    int r = init_fd < 0 ? init_fd : open_pair(&sb->link_fd, &link_fd, err);
+    if (r == 0)
+        r = open_pair(&net_from, &net_to, err);
+    if (r < 0)
+        return r;
     /* clone(2), not clone3: container filters answer ENOSYS to that one (they cannot see flags).
-     * All namespaces in one call; the user namespace comes first by the kernel's own order. */
+     * All namespaces but the network in one call; the kernel makes the user namespace first. */
     long pid = syscall(SYS_clone, flags | SIGCHLD, NULL, &pid_fd, NULL, NULL);
     if (pid < 0)
         return refusal_explain(REFUSAL_NAMESPACES, NULL, errno, err);
-    if (pid == 0)
-        child(sb, init_fd, link_fd);
+    if (pid == 0) {
+        fd_closep(&net_to); /* so that the helper's death is seen */
+        child(sb, init_fd, link_fd, net_from);
+    }
     sb->pid = (pid_t)pid;
     sb->pid_fd = pid_fd;
-    return 0;
+    sb->network = network_start(sb->pid_fd, net_to);
+    return sb->network < 0 ? refusal_explain(REFUSAL_NAMESPACES, NULL, -sb->network, err) : 0;
 }
 
 static int make_plan(struct sandbox *sb, const struct spec *spec, struct error *err)
@@ -199,7 +219,8 @@ static int make_plan(struct sandbox *sb, const struct spec *spec, struct error *
     return r < 0 ? r : plan_build(sb->plan, spec, host, random, err);
 }
 
-/* The namespaces come first and take longest to start: the plan is made meanwhile. */
+/* The processes come first, since they take a while to start: the plan is made
+ * meanwhile. */
 static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
 {
     void *shared =
@@ -210,14 +231,14 @@ static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
         return error_set(err, ERROR_TERMINAL, errno, "out of memory");
     sb->plan = shared;
     sb->landlock_abi = landlock_abi();
-    r = start_child(sb, err);
+    r = start_processes(sb, err);
     if (r == 0)
         r = make_plan(sb, spec, err);
     if (r == 0 && sb->plan->range)
         r = hand_over_range(sb, err);
     if (r < 0)
         return r;
-    r = send_go(sb->link_fd, 0, -EBADF);
+    r = send_go(sb->link_fd, GO_PLAN, -EBADF);
     return r < 0 ? set_up_is_gone(r, err) : 0;
 }
 
@@ -234,13 +255,19 @@ int sandbox_start(const struct spec *spec, struct sandbox *ret, struct error *er
     return 0;
 }
 
+static void reap(pid_t pid)
+{
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 void sandbox_end(struct sandbox *sb)
 {
     if (sb->pid > 0) {
         (void)syscall(SYS_pidfd_send_signal, sb->pid_fd, SIGKILL, NULL, 0);
-        while (waitpid(sb->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        reap(sb->pid);
     }
+    reap(sb->network);
     fd_closep(&sb->pid_fd);
     fd_closep(&sb->link_fd);
     if (sb->plan)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A local sandbox as its keeper holds it: process 1 with all its namespaces, and the socket to it.
- * Everything of the sandbox hangs on that process: when it ends, the kernel takes the rest.
+ * A local sandbox as its keeper holds it: process 1 with all its namespaces,
+ * and the socket to it. Everything of the sandbox hangs on that process: when
+ * it ends, the kernel takes the rest.
  */
 #pragma once
 
@@ -11,8 +12,10 @@
 struct sandbox {
     struct plan *plan; /* owned; in memory shared with the set-up process */
     pid_t pid;
-    int pid_fd;  /* owned */
-    int link_fd; /* owned; the socket that init listens on */
+    int pid_fd;    /* owned */
+    pid_t network; /* the helper that makes the network namespace, until it is
+                      reaped */
+    int link_fd;   /* owned; the socket that init listens on */
     int landlock_abi;
 };
 
@@ -24,18 +27,23 @@ struct sandbox {
 /**
  * sandbox_start() - make the namespaces and start the set-up in them
  *
- * Returns while the set-up still runs: MSG_STEP, MSG_FAULT, then MSG_READY of init come on
- * @ret->link_fd, where requests to init may already be sent. Blocks for as long as writing id maps
- * and opening volumes takes. Return: 0, or a negative errno with an error; then nothing is left.
+ * Returns while the set-up still runs: MSG_STEP, MSG_FAULT, then MSG_READY of
+ * init come on
+ * @ret->link_fd, where requests to init may already be sent. Blocks for as long
+ * as writing id maps and opening volumes takes. Return: 0, or a negative errno
+ * with an error; then nothing is left.
  */
 int sandbox_start(const struct spec *spec, struct sandbox *ret, struct error *err);
 
 /**
- * sandbox_end() - kill process 1 and with it all others, wait until all are gone, free the rest
+ * sandbox_end() - kill process 1 and with it all others, wait until all are
+ * gone, free the rest
  *
- * Blocks until the kernel has ended every process inside. Harmless on one that never started.
+ * Blocks until the kernel has ended every process inside. Harmless on one that
+ * never started.
  */
 void sandbox_end(struct sandbox *sb);
 
-/** sandbox_fault() - a failed step as an error with its place in the plan; returns -@code */
+/** sandbox_fault() - a failed step as an error with its place in the plan;
+ * returns -@code */
 int sandbox_fault(const struct sandbox *sb, uint32_t step, int code, struct error *err);

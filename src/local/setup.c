@@ -4,13 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,16 +16,6 @@
 #include "local/landlock.h"
 #include "wire/control.h"
 #include "base/guards.h"
-
-int setup_loopback(void)
-{
-    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    _cleanup_fd_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return -errno;
-    return ioctl(fd, SIOCSIFFLAGS, &lo) < 0 ? -errno : 0;
-}
 
 int setup_landlock(struct setup *s)
 {
@@ -42,8 +29,8 @@ static int setup_step(struct setup *s, const struct step *step)
     switch (step->kind) {
     case STEP_PRIVATE:
         return setup_private();
-    case STEP_LOOPBACK:
-        return s->loopback;
+    case STEP_NETWORK:
+        return setup_network(s);
     case STEP_HOSTNAME:
         return sethostname(step->source, strlen(step->source)) < 0 ? -errno : 0;
     case STEP_IDS:
@@ -116,20 +103,11 @@ static void send_step(struct setup *s, uint16_t type, size_t index, int error, u
     } while (r == -EAGAIN);
 }
 
-/* What needs neither plan nor ids is done while the keeper still makes them. */
-static void start_early(struct setup *s)
-{
-    uint64_t since = clock_now_us();
-
-    /* Should the keeper die while this runs, so does this; init has the socket for that. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    s->loopback = setup_loopback();
-    s->loopback_us = clock_now_us() - since;
-}
-
 void setup_run(struct setup *s)
 {
-    start_early(s);
+    /* Should the keeper die while this runs, so does this; init has the socket
+     * for that. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setup_wait_for_plan(s) < 0)
         _exit(1); /* the keeper is gone or has given up */
     for (size_t i = 0; i < s->plan->n; i++) {
@@ -144,8 +122,7 @@ void setup_run(struct setup *s)
             _exit(1);
         }
         if (s->plan->report_steps)
-            send_step(s, MSG_STEP, i, 0,
-                      step->kind == STEP_LOOPBACK ? s->loopback_us : clock_now_us() - since);
+            send_step(s, MSG_STEP, i, 0, clock_now_us() - since);
     }
     _exit(1);
 }

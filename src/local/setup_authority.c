@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Set-up steps that decide what the sandbox may do: ids, limits, capabilities, and init itself. */
+/* Set-up steps that decide what the sandbox may do: ids, limits, capabilities,
+ * and init itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,14 +21,16 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "core/limits.h"
+#include "local/network.h"
 #include "local/setup.h"
 #include "wire/control.h"
 #include "base/guards.h"
 
 enum { LINK_FD = 3 }; /* where init expects the keeper's socket */
 
-/* What init needs: marks (SYS_ADMIN), dropping (SETPCAP), other users (SETUID, SETGID, KILL,
- * SYS_PTRACE to read their marks) and terminals that belong to them (CHOWN). Commands get none. */
+/* What init needs: marks (SYS_ADMIN), dropping (SETPCAP), other users (SETUID,
+ * SETGID, KILL, SYS_PTRACE to read their marks) and terminals that belong to
+ * them (CHOWN). Commands get none. */
 static const int kept_capabilities[] = {CAP_SYS_ADMIN, CAP_SETPCAP,    CAP_SETUID, CAP_SETGID,
                                         CAP_KILL,      CAP_SYS_PTRACE, CAP_CHOWN};
 
@@ -39,8 +43,8 @@ static int write_proc(const char *path, const char *text)
     return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* One id inside that is the caller outside: a map that a process may write for itself, once it has
- * given up setgroups(2) (user_namespaces(7)). */
+/* One id inside that is the caller outside: a map that a process may write for
+ * itself, once it has given up setgroups(2) (user_namespaces(7)). */
 static int map_own_id(const struct setup *s)
 {
     const struct plan *p = s->plan;
@@ -54,28 +58,51 @@ static int map_own_id(const struct setup *s)
     return r < 0 ? r : write_proc("/proc/self/gid_map", gid);
 }
 
+/* One MSG_GO. Return: 0 or a negative errno; -EPIPE when the keeper is gone or
+ * has given up. */
+static int receive_go(struct setup *s)
+{
+    uint8_t buf[FRAME_HEADER_BYTES + 64];
+    int fds[IO_FDS_MAX];
+    size_t n_fds;
+    struct reader payload;
+    struct frame f;
+    int r = io_wait(s->link_fd, POLLIN, CLOCK_NEVER);
+
+    if (r < 0)
+        return r;
+    ssize_t n = io_recv_packet(s->link_fd, buf, sizeof buf, fds, &n_fds);
+    if (n <= 0)
+        return n == 0 ? -EPIPE : (int)n;
+    if (frame_parse(buf, (size_t)n, &f, &payload) != PARSE_DONE || f.type != MSG_GO || n_fds > 1)
+        return -EPROTO;
+    if (f.id == GO_PLAN)
+        s->planned = true;
+    else if (f.id <= LIMIT_VOLUMES && n_fds == 1)
+        s->volume_fds[f.id] = fds[0];
+    else
+        return -EPROTO;
+    return 0;
+}
+
 int setup_wait_for_plan(struct setup *s)
 {
-    for (;;) {
-        uint8_t buf[FRAME_HEADER_BYTES + 64];
-        int fds[IO_FDS_MAX];
-        size_t n_fds;
-        struct reader payload;
-        struct frame f;
-        int r = io_wait(s->link_fd, POLLIN, CLOCK_NEVER);
+    int r = 0;
 
-        if (r < 0)
-            return r;
-        ssize_t n = io_recv_packet(s->link_fd, buf, sizeof buf, fds, &n_fds);
-        if (n <= 0)
-            return n == 0 ? -EPIPE : (int)n;
-        if (frame_parse(buf, (size_t)n, &f, &payload) != PARSE_DONE || f.type != MSG_GO ||
-            n_fds > 1 || f.id > LIMIT_VOLUMES)
-            return -EPROTO;
-        if (n_fds == 0)
-            return 0;
-        s->volume_fds[f.id] = fds[0]; /* the id says which */
-    }
+    while (r == 0 && !s->planned)
+        r = receive_go(s);
+    return r;
+}
+
+int setup_network(struct setup *s)
+{
+    int r = network_await(s->net_fd);
+    _cleanup_fd_ int net = r;
+
+    fd_closep(&s->net_fd);
+    if (r < 0)
+        return r;
+    return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
 int setup_ids(const struct setup *s)
@@ -136,7 +163,8 @@ int setup_privileges(void)
         data[i].permitted = data[i].inheritable = data[i].effective;
     if (syscall(SYS_capset, &head, data) < 0)
         return -errno;
-    /* Ambient, since process 1 need not be uid 0 inside, and exec would take them then. */
+    /* Ambient, since process 1 need not be uid 0 inside, and exec would take them
+     * then. */
     for (size_t i = 0; i < ARRAY_SIZE(kept_capabilities); i++)
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept_capabilities[i], 0, 0) < 0)
             return -errno;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Set-up steps that make the root and what lies on it: folders, files, binds, volumes. */
+/* Set-up steps that make the root and what lies on it: folders, files, binds,
+ * volumes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ int setup_root(struct setup *s, const struct step *step)
     s->root_fd = mount_new("tmpfs", options, ARRAY_SIZE(options), PLAIN_ATTR);
     if (s->root_fd < 0)
         return s->root_fd;
-    /* On top of "/": our own root still is the host's, below it, so both can be named. */
+    /* On top of "/": our own root still is the host's, below it, so both can be
+     * named. */
     return mount_place(s->root_fd, AT_FDCWD, "/");
 }
 
@@ -103,7 +105,8 @@ int setup_folder(struct setup *s, const struct step *step)
     return made < 0 ? made : give_to_command(s, step, made);
 }
 
-/* Binds a folder of the root onto itself: the bind stays writable when the root no longer is. */
+/* Binds a folder of the root onto itself: the bind stays writable when the root
+ * no longer is. */
 static int bind_onto_itself(struct setup *s, const char *rel)
 {
     _cleanup_fd_ int fd = mount_clone(s->root_fd, rel, false, 0); /* as the root mount is */
@@ -145,7 +148,8 @@ int setup_link(struct setup *s, const struct step *step)
     return symlinkat(step->source, parent, name) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* In an image, links may stand anywhere on the way, and something else at the place itself. */
+/* In an image, links may stand anywhere on the way, and something else at the
+ * place itself. */
 static int make_file_in_image(struct setup *s, const char *target)
 {
     const char *name;
@@ -170,7 +174,8 @@ int setup_file(struct setup *s, const struct step *step)
     return io_write_full(fd, step->source, strlen(step->source), CLOCK_NEVER);
 }
 
-/* A place to mount on, made if it is not there: a folder or a file, as @mount_fd is. */
+/* A place to mount on, made if it is not there: a folder or a file, as
+ * @mount_fd is. */
 static int mount_point(struct setup *s, int mount_fd, const char *rel)
 {
     struct stat st;
@@ -274,7 +279,8 @@ int setup_pivot(struct setup *s)
     (void)umask(022);
     if (fchdir(s->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
         return -errno;
-    /* The old root now lies on top of the new one's: dropping it leaves only the new. */
+    /* The old root now lies on top of the new one's: dropping it leaves only the
+     * new. */
     if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return -errno;
     fd_closep(&s->root_fd);

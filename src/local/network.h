@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sandbox's network namespace, made by a helper process of the keeper's
+ * while the set-up process is busy with mounts: it takes the kernel longer than
+ * everything else together. The helper enters the sandbox's user namespace, so
+ * that the network belongs to it, brings the loopback up, and hands the
+ * namespace to the set-up process as a descriptor.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+/**
+ * network_start() - start the helper
+ * @pid_fd: process 1 of the sandbox, already in its user namespace; borrowed
+ * @fd:     a socket whose other end the set-up process holds; borrowed
+ *
+ * Does not block. Return: the helper's pid, for the caller to reap, or a negative errno.
+ */
+pid_t network_start(int pid_fd, int fd);
+
+/**
+ * network_await() - the network namespace that the helper made
+ *
+ * Blocks until it is there. Return: an owned descriptor, or a negative errno: what failed in the
+ * helper, or -EIO when it died.
+ */
+int network_await(int fd);
+
+/** network_loopback_up() - bring up lo of the network namespace one is in; 0 or
+ * a negative errno */
+int network_loopback_up(void);
