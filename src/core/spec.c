@@ -172,30 +172,35 @@ static int volume_split(const char *text, struct volume *v, struct error *err)
     return v->host && v->guest ? 0 : no_memory(err);
 }
 
-int spec_add_volume(struct spec *s, const char *text, struct error *err)
+/* What holds for a volume among the others; @v is whole. */
+static int volume_check(const struct spec *s, const struct volume *v, const char *text,
+                        struct error *err)
 {
     static const char *const kept[] = {"/proc", "/dev", "/sys"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+        if (path_is_within(v->guest, kept[i]))
+            return volume_error(err, text, EINVAL, "/proc, /dev and /sys are the sandbox's own");
+    for (size_t i = 0; i < s->n_volumes; i++)
+        if (strcmp(s->volumes[i].guest, v->guest) == 0)
+            return volume_error(err, text, EEXIST, "another volume has the same path inside");
+    if (s->n_volumes == LIMIT_VOLUMES)
+        return volume_error(err, text, E2BIG, "there are more than 64 volumes");
+    return 0;
+}
+
+int spec_add_volume(struct spec *s, const char *text, struct error *err)
+{
     struct volume v = {0};
-    struct volume *more = NULL;
     int r = volume_split(text, &v, err);
 
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(kept); i++)
-        if (path_is_within(v.guest, kept[i]))
-            r = volume_error(err, text, EINVAL, "/proc, /dev and /sys are the sandbox's own");
-    for (size_t i = 0; r == 0 && i < s->n_volumes; i++)
-        if (strcmp(s->volumes[i].guest, v.guest) == 0)
-            r = volume_error(err, text, EEXIST, "another volume has the same path inside");
-    if (r == 0 && s->n_volumes == LIMIT_VOLUMES)
-        r = volume_error(err, text, E2BIG, "there are more than 64 volumes");
-    if (r == 0) {
-        more = realloc(s->volumes, (s->n_volumes + 1) * sizeof *more);
-        if (!more)
-            r = no_memory(err);
-    }
-    if (r < 0) {
+    if (r == 0)
+        r = volume_check(s, &v, text, err);
+    struct volume *more = r == 0 ? realloc(s->volumes, (s->n_volumes + 1) * sizeof *more) : NULL;
+    if (!more) {
         free(v.host);
         free(v.guest);
-        return r;
+        return r < 0 ? r : no_memory(err);
     }
     s->volumes = more;
     s->volumes[s->n_volumes++] = v;

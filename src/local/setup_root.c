@@ -246,7 +246,7 @@ static int mount_id(int fd, uint64_t *ret)
 int setup_workdir(struct setup *s, const struct step *step)
 {
     const char *rel = step->target[1] ? step->target + 1 : ".";
-    uint64_t root_id, folder_id;
+    uint64_t root_id = 0, folder_id = 0;
     _cleanup_fd_ int fd = path_open_in_root(s->root_fd, rel, O_PATH | O_DIRECTORY, 0);
 
     if (fd >= 0)
