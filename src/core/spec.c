@@ -2,6 +2,7 @@
 /* The spec: defaults, ownership, and the grammar of each field. */
 #include "core/spec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -178,6 +179,7 @@ static int volume_check(const struct spec *s, const struct volume *v, const char
 {
     static const char *const kept[] = {"/proc", "/dev", "/sys"};
 
+    assert(v->host && v->guest);
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (path_is_within(v->guest, kept[i]))
             return volume_error(err, text, EINVAL, "/proc, /dev and /sys are the sandbox's own");

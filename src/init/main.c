@@ -55,7 +55,8 @@ static int prepare(struct init *i)
 {
     sigset_t set;
 
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+    /* The name is what `ps` shows; from exec it would be that of a memory file. */
+    if (prctl(PR_SET_NAME, "atoll-init", 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         _exit(1);
     i->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigemptyset(&set);

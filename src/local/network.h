@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox's network namespace, made by a helper process of the keeper's
- * while the set-up process is busy with mounts: it takes the kernel longer than
- * everything else together. The helper enters the sandbox's user namespace, so
- * that the network belongs to it, brings the loopback up, and hands the
- * namespace to the set-up process as a descriptor.
+ * The sandbox's network namespace, made by a helper process of the keeper's while the set-up
+ * process is busy with mounts: it takes the kernel longer than anything else. The helper enters the
+ * sandbox's user namespace, so that the network belongs to it, brings the loopback up, and hands
+ * the namespace to the set-up process as a descriptor.
+ *
+ * The helper shares the keeper's memory, which makes it cheap to start and to end; so it has a
+ * stack of its own, calls nothing that keeps state, and makes its system calls without errno.
  */
 #pragma once
 
 #include <sys/types.h>
 
+struct network_helper;
+
 /**
  * network_start() - start the helper
  * @pid_fd: process 1 of the sandbox, already in its user namespace; borrowed
  * @fd:     a socket whose other end the set-up process holds; borrowed
+ * @ret:    for network_end(), which is due
  *
- * Does not block. Return: the helper's pid, for the caller to reap, or a negative errno.
+ * Does not block. Return: 0 or a negative errno.
  */
-pid_t network_start(int pid_fd, int fd);
+int network_start(int pid_fd, int fd, struct network_helper **ret);
+
+/** network_end() - end the helper if it still runs, reap and free it; harmless on NULL */
+void network_end(struct network_helper *h);
 
 /**
  * network_await() - the network namespace that the helper made
@@ -27,6 +35,5 @@ pid_t network_start(int pid_fd, int fd);
  */
 int network_await(int fd);
 
-/** network_loopback_up() - bring up lo of the network namespace one is in; 0 or
- * a negative errno */
+/** network_loopback_up() - bring up lo of the network namespace one is in; 0 or a negative errno */
 int network_loopback_up(void);

@@ -201,8 +201,8 @@ static int start_processes(struct sandbox *sb, struct error *err)
     }
     sb->pid = (pid_t)pid;
     sb->pid_fd = pid_fd;
-    sb->network = network_start(sb->pid_fd, net_to);
-    return sb->network < 0 ? refusal_explain(REFUSAL_NAMESPACES, NULL, -sb->network, err) : 0;
+    r = network_start(sb->pid_fd, net_to, &sb->network);
+    return r < 0 ? refusal_explain(REFUSAL_NAMESPACES, NULL, -r, err) : 0;
 }
 
 static int make_plan(struct sandbox *sb, const struct spec *spec, struct error *err)
@@ -255,19 +255,14 @@ int sandbox_start(const struct spec *spec, struct sandbox *ret, struct error *er
     return 0;
 }
 
-static void reap(pid_t pid)
-{
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
 void sandbox_end(struct sandbox *sb)
 {
     if (sb->pid > 0) {
         (void)syscall(SYS_pidfd_send_signal, sb->pid_fd, SIGKILL, NULL, 0);
-        reap(sb->pid);
+        while (waitpid(sb->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
     }
-    reap(sb->network);
+    network_end(sb->network);
     fd_closep(&sb->pid_fd);
     fd_closep(&sb->link_fd);
     if (sb->plan)

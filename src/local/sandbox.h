@@ -7,15 +7,15 @@
 #pragma once
 
 #include "base/error.h"
+#include "local/network.h"
 #include "local/plan.h"
 
 struct sandbox {
     struct plan *plan; /* owned; in memory shared with the set-up process */
     pid_t pid;
-    int pid_fd;    /* owned */
-    pid_t network; /* the helper that makes the network namespace, until it is
-                      reaped */
-    int link_fd;   /* owned; the socket that init listens on */
+    int pid_fd;                     /* owned */
+    struct network_helper *network; /* owned; NULL before it starts */
+    int link_fd;                    /* owned; the socket that init listens on */
     int landlock_abi;
 };
 
