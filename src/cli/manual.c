@@ -26,8 +26,6 @@ static const struct term exit_statuses[] = {
 static const struct term environment[] = {
     {"ATOLL_LOG", "How much is logged on standard error: error, warning (the default), info (each "
                   "step of the set-up with its time) or debug."},
-    {"ATOLL_STATE_DIR", "Directory for the state of live sandboxes. The default is "
-                        "$XDG_RUNTIME_DIR/atoll, else /run/atoll for root, else /tmp/atoll-UID."},
     {"NO_COLOR", "If not empty, output has no colour, also on a terminal."},
 };
 

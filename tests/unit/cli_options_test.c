@@ -697,7 +697,6 @@ static void the_man_page_has_its_sections_and_escapes_requests(void **state)
     }
     assert_non_null(strstr(text, "\n\\&.This begins with a dot and has a back\\eslash.\n"));
     assert_non_null(strstr(text, "echo \\(aqhi\\(aq"));
-    assert_non_null(strstr(text, "ATOLL_STATE_DIR"));
 }
 
 static void texts_of_completions_are_quoted(void **state)

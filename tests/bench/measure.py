@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements: each takes an account and returns plain numbers."""
+import os
+import pwd
+import shutil
+import statistics
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+LIMIT_S = 900
+CLEAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Account:
+    """Whom to measure as, with the programs where that user can read them."""
+
+    def __init__(self, label, entry, folder, home):
+        self.label = label
+        self.uid, self.gid = entry.pw_uid, entry.pw_gid
+        self.folder, self.home = folder, home
+        self.other = entry.pw_uid != os.geteuid()
+        folder.mkdir(mode=0o755)
+        home.mkdir(parents=True, exist_ok=True)
+        for path in (folder, home):
+            self.give(path)
+        self.atoll = folder / "atoll"
+        self.spawn = folder / "spawn"
+
+    def give(self, path):
+        if self.other:
+            shutil.chown(path, self.uid, self.gid)
+
+    def only_ids(self):
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.other else {}
+
+    def popen(self):
+        """Arguments of Popen that start a program as the account."""
+        path = os.environ.get("PATH", CLEAN_PATH)
+        environment = {"PATH": path, "LANG": "C.UTF-8", "HOME": str(self.home), "CODEX_HOME": str(self.home)}
+        return self.only_ids() | {"env": environment, "cwd": str(self.folder)}
+
+
+def accounts(folder, cache, build, spawn):
+    """The caller, and the ordinary user atoll-test if the caller is root."""
+    entries = [("root" if os.geteuid() == 0 else "user", pwd.getpwuid(os.geteuid()))]
+    if os.geteuid() == 0:
+        try:
+            entry = pwd.getpwnam("atoll-test")
+        except KeyError:
+            subprocess.run(["useradd", "--create-home", "atoll-test"], check=True)
+            entry = pwd.getpwnam("atoll-test")
+        entries.append(("user", entry))
+    found = []
+    for label, entry in entries:
+        account = Account(label, entry, folder / label, cache / f"home-{entry.pw_uid}")
+        for source, target in ((build / "atoll", account.atoll), (spawn, account.spawn)):
+            shutil.copy2(source, target)
+            target.chmod(0o755)
+        found.append(account)
+    return found
+
+
+def spawn_runs(account, arguments, commands):
+    """Runs tests/bench/spawn.c; returns the microseconds of each command, and the last count of bytes."""
+    words = [str(account.spawn), *map(str, arguments)]
+    for command in commands:
+        words += [*map(str, command), ":::"]
+    done = subprocess.run(words[:-1], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                          timeout=LIMIT_S, check=False, **account.popen())
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words[:4])}...: {done.stderr.strip()[-300:]}")
+    times, counts = [[] for _ in commands], [0] * len(commands)
+    for line in done.stdout.splitlines():
+        index, microseconds, count = map(int, line.split())
+        times[index].append(microseconds)
+        counts[index] = count
+    return times, counts
+
+
+def medians_ms(account, arguments, commands):
+    times, _ = spawn_runs(account, arguments, commands)
+    return [statistics.median(row) / 1000 for row in times]
+
+
+# Memory
+
+
+def children():
+    """Parent: its children, with the name of each."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_text(errors="replace")
+                line = Path("/proc", entry, "cmdline").read_bytes()
+            except OSError:
+                continue
+            # Linux names what was executed from a memory file after that file or its descriptor.
+            name = "atoll-init" if line == b"atoll-init\0" else stat[stat.index("(") + 1:stat.rindex(")")]
+            found.setdefault(int(stat[stat.rindex(")") + 2:].split()[1]), []).append((int(entry), name))
+    return found
+
+
+def keeper_and_init(client, table):
+    """Process ids of a client's keeper and init, 0 where there is none."""
+    keeper = next((pid for pid, name in table.get(client, []) if name == "atoll-keeper"), 0)
+    init = next((pid for pid, name in table.get(keeper, []) if name == "atoll-init"), 0)
+    return keeper, init
+
+
+@contextmanager
+def live_sandboxes(account, count):
+    """That many sandboxes in which nothing happens; yields the process ids of the clients."""
+    command = [str(account.atoll), "run", "-i", "--", "sh", "-c", "echo; exec cat"]
+    clients = []
+    try:
+        for _ in range(count):
+            clients.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **account.popen()))
+        for client in clients:
+            if client.stdout.read(1) != b"\n":
+                raise RuntimeError("a sandbox did not start")
+        yield [client.pid for client in clients]
+    finally:
+        for client in clients:
+            client.stdin.close()
+        for client in clients:
+            client.stdout.close()
+            client.wait(60)
+
+
+def field_kib(path, names):
+    """The sum of fields in kB of a file of /proc."""
+    lines = (line.split() for line in Path(path).read_text().splitlines())
+    return sum(int(words[1]) for words in lines if words and words[0].rstrip(":") in names)
+
+
+def idle_pss_kib(account, count):
+    """Mean proportional memory of keeper and of init, KiB."""
+    with live_sandboxes(account, count) as clients:
+        time.sleep(0.5)
+        table = children()
+        pairs = [keeper_and_init(client, table) for client in clients]
+        if not all(keeper and init for keeper, init in pairs):
+            raise RuntimeError("the processes atoll-keeper and atoll-init were not found")
+        keepers = [field_kib(f"/proc/{keeper}/smaps_rollup", {"Pss"}) for keeper, _ in pairs]
+        inits = [field_kib(f"/proc/{init}/smaps_rollup", {"Pss"}) for _, init in pairs]
+    return statistics.mean(keepers), statistics.mean(inits)
+
+
+def kernel_kib(account, count):
+    """What the kernel holds for one sandbox with its idle command and its client: name, KiB."""
+    names = ("Slab", "KernelStack", "PageTables")
+    with live_sandboxes(account, count // 4):
+        pass  # so that caches are filled
+    time.sleep(2)
+    before = {name: field_kib("/proc/meminfo", {name}) for name in names}
+    with live_sandboxes(account, count):
+        time.sleep(0.5)
+        return {name: (field_kib("/proc/meminfo", {name}) - before[name]) / count for name in names}
+
+
+def peak_memory_kib(account, command):
+    """Highest resident memory of the client and of the keeper while a reader takes all output."""
+    client = subprocess.Popen([str(account.atoll), "run", "--", *command], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, **account.popen())
+    peaks = {"client": 0, "keeper": 0}
+
+    def sample():
+        keeper = 0
+        while client.poll() is None:
+            keeper = keeper or keeper_and_init(client.pid, children())[0]
+            for name, pid in (("client", client.pid), ("keeper", keeper)):
+                try:
+                    peaks[name] = max(peaks[name], field_kib(f"/proc/{pid}/status", {"VmHWM"}) if pid else 0)
+                except OSError:
+                    pass
+            time.sleep(0.01)
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    while os.read(client.stdout.fileno(), 1 << 20):
+        pass
+    client.stdout.close()
+    sampler.join()
+    if client.wait(60) != 0 or not all(peaks.values()):
+        raise RuntimeError(f"memory could not be read: {peaks}")
+    return peaks["client"], peaks["keeper"]
