@@ -409,6 +409,14 @@ static int explain_step(const struct refusal_hints *h, const struct step *step, 
                   "the host's root is the initial memory file system, which cannot be left");
         return error_remedy(err, "Copy it to a tmpfs and switch_root there first");
     }
+    if (step->kind == STEP_PIVOT && code == EXDEV)
+        return error_set(err, ERROR_TERMINAL, code,
+                         "a mount of the host's still lies over the sandbox's root");
+    if (code == EOVERFLOW) { /* only an image brings files of others */
+        error_set(err, ERROR_TERMINAL, code,
+                  "the image folder holds files of an owner or group that does not exist inside");
+        return error_remedy(err, "Unpack it as the user who runs atoll, in a group of that user's");
+    }
     step_phrase(step, what, sizeof what);
     return explain_any(
         h, what, step_mounts(step->kind) ? "the new mount interface" : "a system call", code, err);

@@ -274,15 +274,30 @@ int setup_read_only(struct setup *s, const struct step *step)
                : 0;
 }
 
+/* Whether a mount still lies over the root: then ".." of it leads onto that mount. */
+static int check_nothing_above(void)
+{
+    struct statx root, above;
+
+    if (statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &root) < 0 ||
+        statx(AT_FDCWD, "/..", 0, STATX_MNT_ID, &above) < 0)
+        return -errno;
+    return root.stx_mnt_id == above.stx_mnt_id ? 0 : -EXDEV;
+}
+
 int setup_pivot(struct setup *s)
 {
+    /* The old root comes to lie on top of the new one's; for an image the tmpfs lies on that. */
+    int layers = s->plan->image_folder ? 2 : 1;
+
     (void)umask(022);
     if (fchdir(s->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
         return -errno;
-    /* The old root now lies on top of the new one's: dropping it leaves only the
-     * new. */
-    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+    while (layers-- > 0)
+        if (umount2(".", MNT_DETACH) < 0)
+            return -errno;
+    if (chdir("/") < 0)
         return -errno;
     fd_closep(&s->root_fd);
-    return 0;
+    return check_nothing_above();
 }
