@@ -130,7 +130,9 @@ class Traces:
 
 
 def _mounts():
-    return frozenset(Path("/proc/self/mountinfo").read_text(errors="replace").splitlines())
+    """Mounts, but for those below /sys, which the kernel makes by itself when somebody looks."""
+    lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    return frozenset(line for line in lines if not line.split()[4].startswith("/sys/"))
 
 
 def _cgroups():
@@ -147,8 +149,8 @@ def _files():
         except OSError:
             continue
         for entry in entries:
-            if entry.name.startswith("atoll-tests-"):
-                continue  # the folders of these tests
+            if entry.name.startswith(("atoll-tests-", "atoll-bench-")):
+                continue  # folders of tests
             try:
                 uid = entry.stat(follow_symlinks=False).st_uid
             except OSError:
@@ -216,7 +218,8 @@ class Client(subprocess.Popen):
         except subprocess.TimeoutExpired:
             self.kill()
             out, err = self.communicate()
-            raise AssertionError(f"{self.args} did not end within {limit} s: {out[-500:]} {err[-500:]}")
+            words = repr(self.args)[:500]
+            raise AssertionError(f"{words} did not end within {limit} s: {out!r:.500} {err!r:.500}") from None
         return Result(self.shell_status(), out or b"", err or b"")
 
     def shell_status(self):

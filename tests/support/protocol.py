@@ -33,7 +33,7 @@ class Tag(IntEnum):
     ARG, ENV, WORKDIR, UID, GID, EXEC_FLAGS, TIMEOUT_US, ROWS, COLUMNS = range(16, 25)
     SIGNAL, STREAM, DATA, CREDIT, PID = range(32, 37)
     EXIT_CODE, REASON, WALL_US, USER_US, SYSTEM_US, PEAK_RSS_BYTES, START_ERRNO, START_STAGE = range(48, 56)
-    INTERPRETER = 56
+    INTERPRETER, LEFT_EMPTY = 56, 57
     ERROR_CLASS, ERROR_CODE, ERROR_CONTEXT, ERROR_MESSAGE, ERROR_REMEDY = range(64, 69)
     STEP_INDEX, STEP_TEXT, STEP_US, STEP_DETAIL, ENDED_BY, LANDLOCK_ABI = range(80, 86)
     IMAGE, HOSTNAME, DISK_BYTES, PIDS, LIFETIME_US, CREATE_FLAGS = range(96, 102)
@@ -41,7 +41,7 @@ class Tag(IntEnum):
 
 
 class Exec(IntFlag):
-    STDIN, TTY, IN_BAND, REPORT_START, USER_SET = 1, 2, 4, 8, 16
+    STDIN, TTY, IN_BAND, REPORT_START, USER_SET, LAST = 1, 2, 4, 8, 16, 32
 
 
 class Reason(IntEnum):
@@ -177,16 +177,20 @@ class Keeper:
         self.send(kind, number, encode(*fields), fds)
         return number
 
+    def receive_packet(self):
+        size = FRAME.size + PAYLOAD_MAX, socket.CMSG_SPACE(64)
+        try:
+            return self.socket.recvmsg(*size)[:3]
+        except ConnectionResetError:  # it left something unread; what it had sent is still to come
+            return self.socket.recvmsg(*size)[:3]
+
     def receive(self, timeout=PATIENCE_S):
         """The next message; raises TimeoutError, or Closed at the end."""
         payload, fds = b"", []
         while True:
             if not select.select([self.socket], [], [], timeout)[0]:
                 raise TimeoutError(f"no message within {timeout} s")
-            try:
-                data, rights, flags, _ = self.socket.recvmsg(FRAME.size + PAYLOAD_MAX, socket.CMSG_SPACE(64))
-            except ConnectionResetError:
-                raise Closed from None
+            data, rights, flags = self.receive_packet()
             if not data:
                 raise Closed
             for _, _, raw in rights:

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every decoder of wire/control.h on the same bytes; what one takes survives a second trip. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/control.h"
+#include "base/guards.h"
+
+enum { STRINGS_MAX = 64 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void try_exec(struct reader message)
+{
+    const char *strings[STRINGS_MAX], *again[STRINGS_MAX];
+    struct exec_request x, y;
+
+    for (size_t max = 0; max < STRINGS_MAX; max += 9)
+        (void)exec_request_decode(message, strings, max, &x);
+    if (exec_request_decode(message, strings, STRINGS_MAX, &x) < 0)
+        return;
+    check(x.n_argv > 0 && x.n_argv + x.n_envp + 2 <= STRINGS_MAX);
+    check(!x.argv[x.n_argv] && !x.envp[x.n_envp]);
+    size_t room = exec_request_size(&x);
+    uint8_t *buf = malloc(room);
+    check(buf != NULL);
+    struct writer w = writer_over(buf, room);
+    exec_request_encode(&w, &x);
+    check(!w.bad);
+    check(exec_request_decode(reader_over(buf, writer_len(&w)), again, STRINGS_MAX, &y) == 0);
+    check(x.n_argv == y.n_argv && x.n_envp == y.n_envp && x.flags == y.flags);
+    check(x.timeout_us == y.timeout_us && !x.workdir == !y.workdir);
+    for (size_t i = 0; i < x.n_argv; i++)
+        check(strcmp(x.argv[i], y.argv[i]) == 0);
+    for (size_t i = 0; i < x.n_envp; i++)
+        check(strcmp(x.envp[i], y.envp[i]) == 0);
+    free(buf);
+}
+
+static void try_exit(struct reader message)
+{
+    struct exit_report x, y;
+    uint8_t buf[1024];
+    struct writer w = writer_over(buf, sizeof buf);
+
+    if (exit_report_decode(message, &x) < 0)
+        return;
+    check(x.exit_code <= 255 && x.signal <= 64 && x.reason < REASON__MAX);
+    check(exit_reason_name(x.reason) != NULL);
+    exit_report_encode(&w, &x);
+    check(!w.bad);
+    check(exit_report_decode(reader_over(buf, writer_len(&w)), &y) == 0);
+    check(x.wall_us == y.wall_us && x.reason == y.reason && x.start_stage == y.start_stage);
+}
+
+static void try_stream(struct reader message)
+{
+    struct stream_data x;
+
+    if (stream_data_decode(message, &x) < 0)
+        return;
+    check(x.stream < STREAM__MAX);
+    check(!x.data || (x.data >= message.p && x.len <= (size_t)(message.end - x.data)));
+}
+
+static void try_others(struct reader message)
+{
+    struct step_report step;
+    struct hello hello;
+    uint16_t rows, columns;
+    uint32_t v;
+
+    if (hello_decode(message, &hello) == 0)
+        check(strlen(hello.program) <= reader_left(&message));
+    if (step_report_decode(message, &step) == 0)
+        check(strlen(step.text) + strlen(step.detail) <= reader_left(&message));
+    (void)size_decode(message, &rows, &columns);
+    if (number_decode(message, TAG_ENDED_BY, &v) == 0)
+        check(ended_by_name(v) != NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t nothing = 0;
+    struct reader message = reader_over(data ? data : &nothing, size);
+
+    try_exec(message);
+    try_exit(message);
+    try_stream(message);
+    try_others(message);
+    return 0;
+}
