@@ -164,6 +164,7 @@ static int check_arguments(const struct arguments *operands, struct error *err)
 struct run_view {
     struct cli *cli;
     struct terminal terminal;
+    bool interactive;
 };
 
 static void log_step(void *arg, const struct step_report *step)
@@ -180,7 +181,7 @@ static void go_raw(void *arg)
 {
     struct run_view *v = arg;
 
-    (void)terminal_raw(&v->terminal); /* without it keys still arrive, line by line */
+    (void)terminal_raw(&v->terminal, v->interactive); /* without, keys arrive line by line */
 }
 
 static int report(struct cli *cli, const struct run_result *result, const struct spec *spec,
@@ -207,7 +208,7 @@ static int run_checked(struct cli *cli, const struct run_args *a, struct spec *s
                        const struct arguments *operands, struct result_file *result_file,
                        struct error *err)
 {
-    struct run_view view = {.cli = cli};
+    struct run_view view = {.cli = cli, .interactive = a->interactive};
     struct run_result result;
     struct run_request request = {
         .spec = spec,
@@ -217,7 +218,7 @@ static int run_checked(struct cli *cli, const struct run_args *a, struct spec *s
         .interactive = a->interactive,
         .tty = a->tty,
         .arg = &view,
-        .started = a->tty && a->interactive ? go_raw : NULL,
+        .started = a->tty ? go_raw : NULL,
         .step = spec->report_steps ? log_step : NULL,
     };
 
@@ -251,6 +252,8 @@ static int run_run(struct cli *cli, int argc, char **argv, struct error *err)
     if (r == 0) {
         spec.report_steps = a.verbose || cli->verbose;
         (void)signal(SIGPIPE, SIG_IGN); /* a closed output is an error code, not a signal */
+        (void)signal(SIGCHLD,
+                     SIG_DFL); /* the caller may ignore it, and then nothing is waited for */
         r = run_checked(cli, &a, &spec, &operands, &result_file, err);
     }
     result_close(&result_file);

@@ -46,7 +46,8 @@ int result_open(struct result_file *f, const char *where, struct error *err)
 
 static int write_json(const struct result_file *f, json_t *value)
 {
-    _cleanup_free_ char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
+    _cleanup_free_ char *text =
+        value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
     int r;
 
     json_decref(value);

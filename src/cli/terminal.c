@@ -28,17 +28,19 @@ void terminal_size(const struct terminal *t, uint16_t *ret_rows, uint16_t *ret_c
     *ret_columns = size.ws_col;
 }
 
-int terminal_raw(struct terminal *t)
+int terminal_raw(struct terminal *t, bool keys)
 {
     struct termios raw;
 
-    if (!isatty(STDIN_FILENO))
+    if (t->fd < 0)
         return 0;
-    if (tcgetattr(STDIN_FILENO, &t->before) < 0)
+    if (tcgetattr(t->fd, &t->before) < 0)
         return -errno;
     raw = t->before;
-    cfmakeraw(&raw);
-    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) < 0)
+    raw.c_oflag &= ~(tcflag_t)OPOST;
+    if (keys && isatty(STDIN_FILENO))
+        cfmakeraw(&raw);
+    if (tcsetattr(t->fd, TCSADRAIN, &raw) < 0)
         return -errno;
     t->raw = true;
     return 0;
@@ -47,6 +49,6 @@ int terminal_raw(struct terminal *t)
 void terminal_restore(struct terminal *t)
 {
     if (t->raw)
-        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
+        (void)tcsetattr(t->fd, TCSADRAIN, &t->before);
     t->raw = false;
 }

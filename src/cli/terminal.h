@@ -19,9 +19,12 @@ void terminal_find(struct terminal *t);
 void terminal_size(const struct terminal *t, uint16_t *ret_rows, uint16_t *ret_columns);
 
 /**
- * terminal_raw() - pass every key on as it is; terminal_restore() undoes it, harmless if not raw
+ * terminal_raw() - leave all handling of characters to the terminal inside
+ * @keys: keys too are passed on as they are, the one for SIGINT among them; otherwise only output
  *
- * Only when stdin is the terminal: otherwise nobody types. Return: 0 or a negative errno.
+ * Harmless where there is no terminal. Return: 0 or a negative errno.
  */
-int terminal_raw(struct terminal *t);
+int terminal_raw(struct terminal *t, bool keys);
+
+/** terminal_restore() - undo terminal_raw(); harmless if it was not called */
 void terminal_restore(struct terminal *t);

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -17,7 +19,9 @@
 enum {
     SPLICE_BYTES = 1024 * 1024,
     BUFFER_BYTES = 64 * 1024,
-    WRITE_BYTES = 4096, /* PIPE_BUF: a pipe that polls writable takes that much without blocking */
+    /* PIPE_BUF: a pipe that polls writable takes that much without blocking. */
+    WRITE_BYTES = 4096,
+    TERMINAL_BYTES = 64, /* the same for a terminal that could not be opened anew */
 };
 
 static void finish(struct pump *p)
@@ -54,8 +58,10 @@ static ssize_t move_by_splice(struct pump *p)
 {
     ssize_t n = splice(p->from, NULL, p->to, NULL, SPLICE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
-    if (n > 0)
+    if (n > 0) {
+        p->moved += (uint64_t)n;
         return 1;
+    }
     if (n == 0)
         return -ENODATA;
     if (errno == EAGAIN) {
@@ -72,7 +78,6 @@ static ssize_t move_by_splice(struct pump *p)
 
 static ssize_t move_by_copy(struct pump *p)
 {
-    size_t most = p->to_waits ? BUFFER_BYTES : WRITE_BYTES;
     size_t left = p->end - p->at;
 
     if (left == 0) {
@@ -98,7 +103,7 @@ static ssize_t move_by_copy(struct pump *p)
         wait_for(p, true);
         return 0;
     }
-    ssize_t n = write(p->to, p->buffer + p->at, left < most ? left : most);
+    ssize_t n = write(p->to, p->buffer + p->at, left < p->write_bytes ? left : p->write_bytes);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         wait_for(p, true);
         return 0;
@@ -106,6 +111,7 @@ static ssize_t move_by_copy(struct pump *p)
     if (n < 0)
         return -errno;
     p->at += (size_t)n;
+    p->moved += (uint64_t)n;
     return 1;
 }
 
@@ -132,20 +138,55 @@ static int move(struct loop *l, struct loop_source *s, uint32_t events)
     return 0;
 }
 
+/* Splice blocks on terminals and sockets whatever its flags say; pipes and files are safe. */
+static bool may_splice(int from, int to)
+{
+    struct stat in, out;
+
+    if (fstat(from, &in) < 0 || fstat(to, &out) < 0)
+        return false;
+    if (S_ISFIFO(out.st_mode))
+        return S_ISFIFO(in.st_mode) || S_ISREG(in.st_mode);
+    return S_ISFIFO(in.st_mode) && (S_ISREG(out.st_mode) || (S_ISCHR(out.st_mode) && !isatty(to)));
+}
+
+/* A descriptor of our own for @to. A terminal is opened anew, since only an open of our own may be
+ * made non-blocking, and a terminal that nobody reads would stop everything. */
+static int own_output(struct pump *p, int to)
+{
+    char path[32];
+
+    if (isatty(to)) {
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", to);
+        int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+        if (fd >= 0)
+            return fd;
+        p->write_bytes = TERMINAL_BYTES;
+    }
+    return fcntl(to, F_DUPFD_CLOEXEC, 3);
+}
+
 int pump_start(struct pump *p, struct loop *l, int from, int to, bool take_to,
                void (*ended)(struct pump *), void *owner)
 {
     int r;
 
-    *p = (struct pump){.loop = l, .from = from, .ended = ended, .owner = owner};
+    *p = (struct pump){
+        .loop = l, .from = from, .ended = ended, .owner = owner, .write_bytes = WRITE_BYTES};
     p->moved_us = clock_now_us();
     /* A duplicate: two pumps may write to one terminal, and epoll takes a descriptor once. */
-    p->to = take_to ? to : fcntl(to, F_DUPFD_CLOEXEC, 3);
+    p->to = take_to ? to : own_output(p, to);
     p->from_source = (struct loop_source){.name = "from", .fd = -EBADF, .owner = p, .ready = move};
     p->to_source = (struct loop_source){.name = "to", .fd = -EBADF, .owner = p, .ready = move};
-    r = p->to < 0 ? -EBADF : loop_watch(l, &p->to_source, p->to, 0);
+    p->copies = p->to >= 0 && !may_splice(from, p->to);
+    p->buffer = p->copies ? malloc(BUFFER_BYTES) : NULL;
+    r = p->to < 0                 ? -EBADF
+        : p->copies && !p->buffer ? -ENOMEM
+                                  : loop_watch(l, &p->to_source, p->to, 0);
     if (r == -EPERM) {
         p->to_waits = true;
+        p->write_bytes = BUFFER_BYTES;
         r = 0;
     }
     if (r == 0)
@@ -164,10 +205,22 @@ bool pump_running(const struct pump *p)
     return p->loop && p->from >= 0;
 }
 
-bool pump_is_idle(const struct pump *p, uint64_t us)
+void pump_expect_end(struct pump *p)
 {
-    return !pump_running(p) ||
-           (p->at == p->end && !input_waits(p) && clock_now_us() - p->moved_us >= us);
+    int waiting = 0;
+
+    if (pump_running(p) && ioctl(p->from, FIONREAD, &waiting) == 0 && waiting > 0)
+        p->due = (uint64_t)waiting;
+    p->due += p->moved + (p->end - p->at);
+}
+
+bool pump_is_drained(const struct pump *p, uint64_t idle_us, bool overdue)
+{
+    if (!pump_running(p))
+        return true;
+    if (overdue && p->moved >= p->due)
+        return true;
+    return p->at == p->end && !input_waits(p) && clock_now_us() - p->moved_us >= idle_us;
 }
 
 void pump_stop(struct pump *p)

@@ -13,11 +13,13 @@
 struct pump {
     struct loop *loop;
     struct loop_source from_source, to_source;
-    int from;        /* owned; -EBADF once it has ended */
-    int to;          /* a duplicate, owned */
-    bool copies;     /* splice does not work here: through the buffer */
-    bool to_waits;   /* @to has no readiness (a regular file): writes go through at once */
-    bool from_waits; /* the same for @from: it is read whenever @to takes bytes */
+    int from;            /* owned; -EBADF once it has ended */
+    int to;              /* a duplicate, owned */
+    bool copies;         /* through the buffer: splice does not work here, or it could block */
+    bool to_waits;       /* @to has no readiness (a regular file): writes go through at once */
+    bool from_waits;     /* the same for @from: it is read whenever @to takes bytes */
+    size_t write_bytes;  /* what one write may carry without blocking */
+    uint64_t moved, due; /* bytes so far; how many must be moved whatever the time, see below */
     uint8_t *buffer;
     size_t at, end;                /* bytes in the buffer that wait to be written */
     uint64_t moved_us;             /* when a byte was last moved */
@@ -37,8 +39,19 @@ struct pump {
 int pump_start(struct pump *p, struct loop *l, int from, int to, bool take_to,
                void (*ended)(struct pump *), void *owner);
 
-/** pump_is_idle() - whether all that has come in has gone out, and nothing came for @us */
-bool pump_is_idle(const struct pump *p, uint64_t us);
+/**
+ * pump_expect_end() - whoever writes to @from has ended
+ *
+ * What it wrote is there by now, and is due. What comes later comes from others.
+ */
+void pump_expect_end(struct pump *p);
+
+/**
+ * pump_is_drained() - whether an expected end has come
+ * @idle_us: so long a silence counts as the end, microseconds
+ * @overdue: do not wait for silence any more, only for what is due
+ */
+bool pump_is_drained(const struct pump *p, uint64_t idle_us, bool overdue);
 
 /** pump_running() - whether it has neither ended nor been stopped */
 bool pump_running(const struct pump *p);

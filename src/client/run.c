@@ -29,8 +29,12 @@ struct run {
     const struct run_request *request;
     struct run_result *result;
     uint32_t command;
-    int master; /* the terminal's descriptor, for its size; owned by the pump */
+    /* The terminal's descriptor, for its size; owned, beside the pump's own. It stays open until
+     * the command is reaped: closing it hangs the terminal up, and that SIGHUP replaces the status
+     * of a command that is just exiting. */
+    int master;
     unsigned signals;
+    uint64_t drain_until_us;
     bool exited, destroying, ended;
     struct error *error;
 };
@@ -62,13 +66,15 @@ static void destroy(struct run *r)
         r->loop.stop = true;
 }
 
-/* After the command's end its output is awaited until it is at its end or has fallen silent:
- * a process left in the background may hold it open for ever. */
+/* After the command's end its output is awaited until it is at its end or has fallen silent: a
+ * process left in the background may hold it open for ever, or write to it for ever. */
 static void destroy_if_drained(struct run *r)
 {
     if (!r->exited || r->result->exit.left_empty) /* then it ends by itself */
         return;
-    if (pump_is_idle(&r->out, LIMIT_DRAIN_IDLE_US) && pump_is_idle(&r->err, LIMIT_DRAIN_IDLE_US))
+    bool overdue = clock_now_us() >= r->drain_until_us;
+    if (pump_is_drained(&r->out, LIMIT_DRAIN_IDLE_US, overdue) &&
+        pump_is_drained(&r->err, LIMIT_DRAIN_IDLE_US, overdue))
         destroy(r);
     else
         loop_at(&r->loop, &r->drain, clock_after_us(LIMIT_DRAIN_IDLE_US / 10));
@@ -109,12 +115,15 @@ static int start_terminal(struct run *r, int master)
 {
     int fd;
 
-    r->master = master;
+    r->master = fcntl(master, F_DUPFD_CLOEXEC, 3);
     int ret = pump_start(&r->out, &r->loop, master, STDOUT_FILENO, false, output_ended, r);
     if (ret == 0 && r->request->interactive) {
+        int to = fcntl(master, F_DUPFD_CLOEXEC, 3); /* which init has made non-blocking */
+
         fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-        ret = fd < 0 ? -errno
-                     : pump_start(&r->in, &r->loop, fd, master, false, terminal_input_ended, r);
+        ret = fd < 0 || to < 0
+                  ? -errno
+                  : pump_start(&r->in, &r->loop, fd, to, true, terminal_input_ended, r);
     } else if (ret == 0) {
         end_terminal_input(r);
     }
@@ -130,6 +139,9 @@ static void command_exited(struct run *r, const struct exit_report *x)
     if (x->interpreter)
         (void)snprintf(r->result->interpreter, sizeof r->result->interpreter, "%s", x->interpreter);
     r->result->exit.interpreter = NULL;
+    r->drain_until_us = clock_after_us(LIMIT_DRAIN_US);
+    pump_expect_end(&r->out);
+    pump_expect_end(&r->err);
     destroy_if_drained(r);
 }
 
@@ -334,6 +346,7 @@ int run_command(const struct run_request *request, struct run_result *ret, struc
     pump_stop(&r.in);
     pump_stop(&r.out);
     pump_stop(&r.err);
+    fd_closep(&r.master);
     signals = r.signal_source.fd;
     fd_closep(&signals);
     loop_done(&r.loop);

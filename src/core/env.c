@@ -32,21 +32,29 @@ void string_list_done(struct string_list *l)
     *l = (struct string_list){0};
 }
 
-int env_set(struct string_list *l, const char *entry)
+/* The entry of @l with the name of @entry, or NULL. */
+static char **env_find(const struct string_list *l, const char *entry)
 {
     size_t name = strcspn(entry, "=") + 1;
 
-    for (size_t i = 0; i < l->n; i++) {
-        if (strncmp(l->items[i], entry, name) != 0)
-            continue;
-        char *copy = strdup(entry);
-        if (!copy)
-            return -ENOMEM;
-        free(l->items[i]);
-        l->items[i] = copy;
-        return 0;
-    }
-    return string_list_add(l, entry);
+    for (size_t i = 0; i < l->n; i++)
+        if (strncmp(l->items[i], entry, name) == 0)
+            return &l->items[i];
+    return NULL;
+}
+
+int env_set(struct string_list *l, const char *entry)
+{
+    char **old = env_find(l, entry);
+    char *copy = old ? strdup(entry) : NULL;
+
+    if (!old)
+        return string_list_add(l, entry);
+    if (!copy)
+        return -ENOMEM;
+    free(*old);
+    *old = copy;
+    return 0;
 }
 
 const char *env_get(char *const env[], const char *name)
@@ -59,8 +67,7 @@ const char *env_get(char *const env[], const char *name)
     return NULL;
 }
 
-/* POSIX.1-2017, 3.235 "Name": letters, digits and underscores, not starting with a digit. */
-static bool is_env_name(const char *s, size_t n)
+bool env_is_name(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_';
@@ -76,7 +83,7 @@ int spec_add_env(struct spec *s, const char *text, char *const callers[], struct
     _cleanup_free_ char *entry = NULL;
     size_t name = strcspn(text, "=");
 
-    if (!is_env_name(text, name)) {
+    if (!env_is_name(text, name)) {
         /* Only the name is shown: the rest may be a secret. */
         error_set(err, ERROR_USAGE, EINVAL, "env: '%.*s' is not a variable name",
                   (int)(name < 64 ? name : 64), text);
@@ -107,7 +114,7 @@ int spec_add_env(struct spec *s, const char *text, char *const callers[], struct
                   (int)name, text, strlen(entry), EXEC_STRING_BYTES_MAX);
         return error_remedy(err, "Pass a file instead, or split the value");
     }
-    if (s->env.n >= LIMIT_ENV_NAMES)
+    if (s->env.n >= LIMIT_ENV_NAMES && !env_find(&s->env, entry))
         return error_set(err, ERROR_USAGE, E2BIG, "env: more than %d variables", LIMIT_ENV_NAMES);
     if (env_set(&s->env, entry) < 0)
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");

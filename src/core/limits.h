@@ -35,6 +35,9 @@
  */
 #define LIMIT_DRAIN_IDLE_US UINT64_C(100000)
 
+/* And how long noise may last: what the command itself wrote is delivered however long it takes. */
+#define LIMIT_DRAIN_US UINT64_C(1000000)
+
 /* How long creating may take before the keeper gives up, microseconds. */
 #define LIMIT_CREATE_US UINT64_C(60000000)
 

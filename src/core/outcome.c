@@ -77,6 +77,20 @@ static void explain_start(const struct exit_report *x, const char *program, cons
     }
 }
 
+static void explain_timeout(uint64_t us, const char *program, char *buf, size_t size)
+{
+    unsigned ms = (unsigned)(us / 1000 % 1000);
+    int digits = ms % 10 ? 3 : ms % 100 ? 2 : 1;
+    char fraction[8] = "";
+
+    if (ms > 0)
+        (void)snprintf(fraction, sizeof fraction, ".%.*s", digits,
+                       (char[]){(char)('0' + ms / 100), (char)('0' + ms / 10 % 10),
+                                (char)('0' + ms % 10), '\0'});
+    (void)snprintf(buf, size, "%s: timed out after %llu%s s", program,
+                   (unsigned long long)(us / 1000000), fraction);
+}
+
 void outcome_explain(const struct exit_report *x, const char *program, const char *interpreter,
                      const char *workdir, char *buf, size_t size)
 {
@@ -84,10 +98,11 @@ void outcome_explain(const struct exit_report *x, const char *program, const cha
     if (x->start_stage != START_OK)
         explain_start(x, program, interpreter, workdir, buf, size);
     else if (x->reason == REASON_TIMEOUT)
-        (void)snprintf(buf, size, "%s: timed out after %.3g s", program,
-                       (double)x->timeout_us / 1e6);
+        explain_timeout(x->timeout_us, program, buf, size);
     else if (x->reason == REASON_LIFETIME)
         (void)snprintf(buf, size, "%s: the sandbox's lifetime ended", program);
+    else if (x->reason == REASON_KILLED)
+        (void)snprintf(buf, size, "%s: the sandbox was ended while it ran", program);
     else if (x->reason == REASON_ERROR)
         (void)snprintf(buf, size, "%s: the sandbox was lost while it ran", program);
 }

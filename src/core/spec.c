@@ -86,16 +86,23 @@ int spec_set_image(struct spec *s, const char *text, struct error *err)
     return take_text(&s->image, image, err);
 }
 
-int spec_set_workdir(struct spec *s, const char *text, struct error *err)
+static int workdir_check(const char *text, struct error *err)
 {
-    if (!path_is_plain_absolute(text) || strlen(text) >= PATH_MAX) {
-        error_set(err, ERROR_USAGE, EINVAL, "workdir '%s' is not a plain absolute path", text);
-        return error_remedy(err, "Give a path such as /workspace/project, without '.' or '..'");
-    }
-    return take_text(&s->workdir, text, err);
+    if (path_is_plain_absolute(text) && strlen(text) < PATH_MAX)
+        return 0;
+    error_set(err, ERROR_USAGE, EINVAL, "workdir '%s' is not a plain absolute path", text);
+    return error_remedy(err, "Give a path such as /workspace/project, without '.' or '..'");
 }
 
-int spec_set_hostname(struct spec *s, const char *text, struct error *err)
+int spec_set_workdir(struct spec *s, const char *text, struct error *err)
+{
+    int r = workdir_check(text, err);
+
+    return r < 0 ? r : take_text(&s->workdir, text, err);
+}
+
+/* One label of RFC 1123, section 2.1. */
+static int hostname_check(const char *text, struct error *err)
 {
     size_t n = strlen(text);
     bool good = n > 0 && n <= 63 && text[0] != '-' && text[n - 1] != '-';
@@ -103,11 +110,17 @@ int spec_set_hostname(struct spec *s, const char *text, struct error *err)
     for (size_t i = 0; i < n; i++)
         good = good && ((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
                         (text[i] >= '0' && text[i] <= '9') || text[i] == '-');
-    if (!good) { /* one label of RFC 1123, section 2.1 */
-        error_set(err, ERROR_USAGE, EINVAL, "hostname '%s' is not a host name", text);
-        return error_remedy(err, "Use 1 to 63 letters, digits and inner hyphens");
-    }
-    return take_text(&s->hostname, text, err);
+    if (good)
+        return 0;
+    error_set(err, ERROR_USAGE, EINVAL, "hostname '%s' is not a host name", text);
+    return error_remedy(err, "Use 1 to 63 letters, digits and inner hyphens");
+}
+
+int spec_set_hostname(struct spec *s, const char *text, struct error *err)
+{
+    int r = hostname_check(text, err);
+
+    return r < 0 ? r : take_text(&s->hostname, text, err);
 }
 
 int spec_set_user(struct spec *s, const char *text, struct error *err)
@@ -163,8 +176,6 @@ static int volume_split(const char *text, struct volume *v, struct error *err)
     if (!guest || guest == host)
         return volume_error(err, text, EINVAL, "there is no colon between two paths");
     *guest++ = '\0';
-    if (!path_is_plain_absolute(guest) || strcmp(guest, "/") == 0)
-        return volume_error(err, text, EINVAL, "the path inside is not a plain absolute path");
     if (!realpath(host, full))
         return volume_error(err, text, errno,
                             errno == ENOENT ? "HOST does not exist" : "HOST cannot be opened");
@@ -173,20 +184,22 @@ static int volume_split(const char *text, struct volume *v, struct error *err)
     return v->host && v->guest ? 0 : no_memory(err);
 }
 
-/* What holds for a volume among the others; @v is whole. */
-static int volume_check(const struct spec *s, const struct volume *v, const char *text,
+/* What holds for volume @v beside the @n first ones of @s. */
+static int volume_check(const struct spec *s, size_t n, const struct volume *v, const char *text,
                         struct error *err)
 {
     static const char *const kept[] = {"/proc", "/dev", "/sys"};
 
     assert(v->host && v->guest);
+    if (!path_is_plain_absolute(v->guest) || strcmp(v->guest, "/") == 0)
+        return volume_error(err, text, EINVAL, "the path inside is not a plain absolute path");
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (path_is_within(v->guest, kept[i]))
             return volume_error(err, text, EINVAL, "/proc, /dev and /sys are the sandbox's own");
-    for (size_t i = 0; i < s->n_volumes; i++)
+    for (size_t i = 0; i < n; i++)
         if (strcmp(s->volumes[i].guest, v->guest) == 0)
             return volume_error(err, text, EEXIST, "another volume has the same path inside");
-    if (s->n_volumes == LIMIT_VOLUMES)
+    if (n == LIMIT_VOLUMES)
         return volume_error(err, text, E2BIG, "there are more than 64 volumes");
     return 0;
 }
@@ -197,7 +210,7 @@ int spec_add_volume(struct spec *s, const char *text, struct error *err)
     int r = volume_split(text, &v, err);
 
     if (r == 0)
-        r = volume_check(s, &v, text, err);
+        r = volume_check(s, s->n_volumes, &v, text, err);
     struct volume *more = r == 0 ? realloc(s->volumes, (s->n_volumes + 1) * sizeof *more) : NULL;
     if (!more) {
         free(v.host);
@@ -207,4 +220,30 @@ int spec_add_volume(struct spec *s, const char *text, struct error *err)
     s->volumes = more;
     s->volumes[s->n_volumes++] = v;
     return 0;
+}
+
+int spec_check(const struct spec *s, struct error *err)
+{
+    const char *image = s->image + 4;
+    int r = hostname_check(s->hostname, err);
+
+    if (r == 0 && s->workdir)
+        r = workdir_check(s->workdir, err);
+    if (r == 0 && strcmp(s->image, "host") != 0 &&
+        (strncmp(s->image, "dir:", 4) != 0 || !path_is_plain_absolute(image) ||
+         strcmp(image, "/") == 0 || strpbrk(image, ":,\\")))
+        r = error_set(err, ERROR_USAGE, EINVAL,
+                      "image '%s' is neither 'host' nor dir: and the "
+                      "absolute path of a folder",
+                      s->image);
+    for (size_t i = 0; r == 0 && i < s->n_volumes; i++)
+        r = volume_check(s, i, &s->volumes[i], s->volumes[i].guest, err);
+    for (size_t i = 0; r == 0 && i < s->env.n; i++) {
+        size_t name = strcspn(s->env.items[i], "=");
+
+        if (!env_is_name(s->env.items[i], name))
+            r = error_set(err, ERROR_USAGE, EINVAL, "env: '%.*s' is not a variable name",
+                          (int)(name < 64 ? name : 64), s->env.items[i]);
+    }
+    return r;
 }

@@ -73,12 +73,26 @@ int spec_add_volume(struct spec *s, const char *text, struct error *err);
  */
 int spec_add_env(struct spec *s, const char *text, char *const callers[], struct error *err);
 
+/**
+ * spec_check() - judge a whole spec by the grammar of each field
+ *
+ * For one that came from elsewhere; what the setters made passes. Reads nothing of the host.
+ * Return: 0, or a negative errno with a usage error as from the setters.
+ */
+int spec_check(const struct spec *s, struct error *err);
+
 /** string_list_add() - append a copy of @item; 0 or -ENOMEM */
 int string_list_add(struct string_list *l, const char *item);
 void string_list_done(struct string_list *l);
 
 /** env_set() - add "NAME=VALUE" to @l, replacing the entry with the same name; 0 or -ENOMEM */
 int env_set(struct string_list *l, const char *entry);
+
+/**
+ * env_is_name() - whether @n bytes are a variable's name: letters, digits and underscores, not
+ *                 starting with a digit (POSIX.1-2017, 3.235)
+ */
+bool env_is_name(const char *s, size_t n);
 
 /** env_get() - a view of the value of @name in a NULL-terminated environment, or NULL */
 const char *env_get(char *const env[], const char *name);

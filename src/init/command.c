@@ -57,7 +57,9 @@ static void report_failure(uint32_t id, uint32_t stage, int error, const char *i
     uint8_t buf[1024];
     struct writer w = writer_over(buf, sizeof buf);
     struct exit_report x = {
-        .exit_code = error == ENOENT && !interpreter ? 127 : 126, /* as a shell says it */
+        .exit_code = stage == START_EXEC && error == ENOENT && !interpreter
+                         ? 127
+                         : 126, /* as a shell says it */
         .reason = stage == START_EXEC || stage == START_WORKDIR ? REASON_EXITED : REASON_ERROR,
         .start_stage = stage,
         .start_errno = (uint32_t)error,
@@ -95,11 +97,9 @@ static int child_streams(struct start *s)
     return syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) < 0 ? -errno : 0;
 }
 
-static int drop_capabilities(void)
+/* So that no program file could ever bring any back. Needs CAP_SETPCAP, so before the others go. */
+static int drop_bounding_set(void)
 {
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {{0}, {0}};
-
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     for (unsigned long c = 0; c <= CAPABILITY_LAST; c++) {
         int has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
@@ -109,21 +109,26 @@ static int drop_capabilities(void)
         if (has > 0 && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
             return -errno;
     }
-    return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+    return 0;
 }
 
 static int child_identity(const struct exec_request *x)
 {
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}, {0}};
     uint32_t gid = x->gid;
+    int r = drop_bounding_set();
 
-    if (x->flags & EXEC_USER_SET && (x->uid != geteuid() || gid != getegid())) {
+    if (r == 0 && x->flags & EXEC_USER_SET && (x->uid != geteuid() || gid != getegid())) {
         if (syscall(SYS_setgroups, 1, &gid) < 0 && errno != EPERM) /* EPERM: one id, no groups */
             return -errno;
         if (syscall(SYS_setresgid, gid, gid, gid) < 0 ||
             syscall(SYS_setresuid, x->uid, x->uid, x->uid) < 0)
             return -errno;
     }
-    return drop_capabilities();
+    if (r == 0)
+        r = syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+    return r;
 }
 
 /* What the first line of @path names, when it is a script. Only read after its exec failed. */

@@ -7,9 +7,9 @@
  * pid namespace it takes no signal from inside, it is not dumpable, and it holds capabilities that
  * commands lack, so they may not trace it (ptrace(2), "Ptrace access mode checking").
  *
- * Life: READY is sent, unless a request waits already; EXEC, SIGNAL and KILL come in; STARTED,
- * EXITED and KILLED go out. When the keeper's end of the socket closes, init exits, and with it
- * everything in the sandbox.
+ * Life: READY is sent when the first requests, which may wait already, are served; EXEC, SIGNAL and
+ * KILL come in; STARTED, EXITED and KILLED go out. When the keeper's end of the socket closes, init
+ * exits, and with it everything in the sandbox.
  */
 #pragma once
 

@@ -69,23 +69,12 @@ static int prepare(struct init *i)
     return fd;
 }
 
-/* READY, unless a request waits already: then its answer says as much, and nobody is woken twice.
- */
-static void announce(struct init *i)
-{
-    struct pollfd p = {.fd = INIT_CHANNEL_FD, .events = POLLIN};
-    struct writer nothing = writer_over(i->message, 0);
-
-    if (poll(&p, 1, 0) == 0)
-        link_send(MSG_READY, 0, &nothing, -1);
-}
-
 int main(void)
 {
     static struct init init; /* large and zero: pages that are never touched cost nothing */
     int signals = prepare(&init);
+    bool announced = false;
 
-    announce(&init);
     for (;;) {
         struct pollfd p[2] = {{.fd = INIT_CHANNEL_FD, .events = POLLIN},
                               {.fd = signals, .events = POLLIN}};
@@ -94,7 +83,7 @@ int main(void)
         struct reader message;
         int r;
 
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
+        if (poll(p, 2, announced ? -1 : 0) < 0 && errno != EINTR)
             _exit(1);
         while (read(signals, &ignored, sizeof ignored) > 0)
             ;
@@ -103,5 +92,12 @@ int main(void)
             serve(&init, &f, message);
         if (r < 0)
             _exit(0); /* the keeper is gone */
+        /* After a request that waited already: its command runs while the keeper hears of this. */
+        if (!announced) {
+            struct writer nothing = writer_over(init.message, 0);
+
+            link_send(MSG_READY, 0, &nothing, -1);
+            announced = true;
+        }
     }
 }

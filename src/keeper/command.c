@@ -61,7 +61,7 @@ static int timeout_due(struct loop *l, struct loop_timer *t)
     c->timed_out = true;
     t->due = kill_overdue;
     loop_at(l, t, clock_after_us(LIMIT_KILL_US));
-    if (channel_send(&c->keeper->init, MSG_KILL, c->id, NULL, 0, NULL, 0) < 0)
+    if (keeper_tell_init(c->keeper, MSG_KILL, c->id, NULL, 0, NULL, 0) < 0)
         keeper_end(c->keeper, ENDED_ERROR);
     return 0;
 }
@@ -110,7 +110,7 @@ static int forward(struct keeper *k, uint32_t id, const struct exec_request *ask
     exec_request_encode(&w, &x);
     r = !buf    ? -ENOMEM
         : w.bad ? -E2BIG
-                : channel_send(&k->init, MSG_EXEC, id, buf, writer_len(&w), fds, n_fds);
+                : keeper_tell_init(k, MSG_EXEC, id, buf, writer_len(&w), fds, n_fds);
     string_list_done(&env);
     return r;
 }
@@ -125,6 +125,8 @@ static int start_checked(struct keeper *k, struct message *m, const struct exec_
 
     if (k->state != KEEPER_CREATING && k->state != KEEPER_RUNNING)
         return error_set(err, ERROR_USAGE, ENOENT, "there is no sandbox yet to run a command in");
+    if (x->n_envp > LIMIT_ENV_NAMES)
+        return error_set(err, ERROR_USAGE, E2BIG, "more than %d variables", LIMIT_ENV_NAMES);
     if (in_band && x->flags & EXEC_LAST)
         return error_set(err, ERROR_USAGE, EINVAL, "EXEC_LAST does not go with in-band streams");
     if (command_by_id(k, m->id))
@@ -188,8 +190,7 @@ void command_signal(struct keeper *k, struct message *m)
         keeper_refuse(k, m->id, &err);
         return;
     }
-    if (channel_send(&k->init, MSG_SIGNAL, m->id, m->payload.p, reader_left(&m->payload), NULL, 0) <
-        0)
+    if (keeper_tell_init(k, MSG_SIGNAL, m->id, m->payload.p, reader_left(&m->payload), NULL, 0) < 0)
         keeper_end(k, ENDED_ERROR);
 }
 
@@ -200,10 +201,11 @@ int command_started(struct keeper *k, struct message *m)
     struct writer w = writer_over(buf, sizeof buf);
     uint32_t pid;
 
-    if (!c || c->exited || number_decode(m->payload, TAG_PID, &pid) < 0)
+    if (!c || c->exited || c->started || number_decode(m->payload, TAG_PID, &pid) < 0)
         return -EPROTO;
     if (m->n_fds != (c->flags & EXEC_TTY ? 1u : 0u))
         return -EPROTO;
+    c->started = true;
     field_put_u32(&w, TAG_PID, pid);
     if (c->flags & EXEC_IN_BAND && c->flags & EXEC_TTY) {
         if (streams_attach_terminal(&c->streams, message_take_fd(m, 0), c->flags & EXEC_STDIN) < 0)
@@ -254,8 +256,8 @@ int command_killed(struct keeper *k, struct message *m)
 
     if (number_decode(m->payload, TAG_ERROR_CODE, &error) < 0)
         return -EPROTO;
-    if (!c || !c->timed_out)
-        return c ? -EPROTO : 0;
+    if (!c || !c->timed_out) /* nobody asked for it */
+        return -EPROTO;
     loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
     if (error != 0) {
         keeper_end(k, ENDED_ERROR);

@@ -13,7 +13,8 @@ struct keeper_command {
     uint64_t timeout_us;
     struct loop_timer timeout;
     bool timed_out;
-    bool exited; /* only its output is still on the way */
+    bool started; /* STARTED came */
+    bool exited;  /* only its output is still on the way */
     struct exit_report report;
     char interpreter[INTERPRETER_BYTES_MAX + 1];
     struct streams streams; /* in-band form only */

@@ -21,7 +21,7 @@
 #include "wire/fault.h"
 #include "base/guards.h"
 
-enum { CLIENT_FD = 3, FAREWELL_US = 1000000 };
+enum { CLIENT_FD = 3, FAREWELL_US = 1000000, MESSAGES_AT_ONCE = 64 };
 
 void keeper_send(struct keeper *k, uint16_t type, uint32_t id, const struct writer *w, int fd)
 {
@@ -34,6 +34,16 @@ void keeper_send(struct keeper *k, uint16_t type, uint32_t id, const struct writ
         keeper_end(k, ENDED_CALLER_DIED);
     else if (channel_waiting(&k->client))
         (void)loop_change(&k->loop, &k->client_source, EPOLLIN | EPOLLOUT);
+}
+
+int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *payload, size_t len,
+                     const int *fds, size_t n_fds)
+{
+    int r = channel_send(&k->init, type, id, payload, len, fds, n_fds);
+
+    if (r == 0 && channel_waiting(&k->init))
+        r = loop_change(&k->loop, &k->init_source, EPOLLIN | EPOLLOUT);
+    return r;
 }
 
 void keeper_refuse(struct keeper *k, uint32_t id, const struct error *err)
@@ -149,7 +159,10 @@ static int serve_init(struct keeper *k, struct message *m)
         tell_created(k);
     switch (m->type) {
     case MSG_READY:
-        return setup ? 0 : -EPROTO;
+        if (k->ready)
+            return -EPROTO;
+        k->ready = true;
+        return 0;
     case MSG_STEP:
         return setup ? tell_step(k, m) : -EPROTO;
     case MSG_FAULT:
@@ -169,18 +182,15 @@ static int init_ready(struct loop *l, struct loop_source *s, uint32_t events)
 {
     struct keeper *k = s->owner;
     struct message m;
-    int r = 0;
+    int r = events & EPOLLOUT ? channel_flush(&k->init) : 0;
 
-    (void)l;
-    if (events & EPOLLOUT) {
-        (void)channel_flush(&k->init);
-        (void)loop_change(l, s, EPOLLIN);
-    }
-    while (k->state != KEEPER_ENDING && (r = channel_receive(&k->init, &m)) > 0) {
+    /* A bounded number: init must not be able to keep the timers and the caller waiting. */
+    for (int n = 0; r >= 0 && n < MESSAGES_AT_ONCE && k->state != KEEPER_ENDING; n++) {
+        r = channel_receive(&k->init, &m);
+        if (r <= 0)
+            break;
         r = serve_init(k, &m);
         message_close_fds(&m);
-        if (r < 0)
-            break;
     }
     if (r < 0 && k->state == KEEPER_CREATING) {
         struct error err = ERROR_INIT;
@@ -191,8 +201,8 @@ static int init_ready(struct loop *l, struct loop_source *s, uint32_t events)
     }
     if (r < 0)
         keeper_end(k, ENDED_ERROR);
-    else if (channel_waiting(&k->init))
-        (void)loop_change(l, s, EPOLLIN | EPOLLOUT);
+    else
+        (void)loop_change(l, s, EPOLLIN | (channel_waiting(&k->init) ? EPOLLOUT : 0u));
     return 0;
 }
 
@@ -234,7 +244,7 @@ static void create(struct keeper *k, struct message *m)
     k->state = KEEPER_CREATING;
     if (spec_decode(m->payload, &k->spec) < 0)
         r = error_set(&err, ERROR_USAGE, EPROTO, "the spec cannot be read");
-    else
+    else if ((r = spec_check(&k->spec, &err)) == 0)
         r = sandbox_start(&k->spec, &k->sandbox, &err);
     if (r == 0 && (r = watch_sandbox(k)) < 0)
         (void)error_set(&err, ERROR_TERMINAL, -r, "cannot watch the sandbox: %s", strerror(-r));
@@ -380,6 +390,7 @@ static int detach(int client_fd)
 
     (void)setsid();
     (void)prctl(PR_SET_NAME, "atoll-keeper");
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would take away what is to be waited for */
     if (null < 0)
         return -errno;
     client_fd = fcntl(client_fd, F_DUPFD_CLOEXEC, CLIENT_FD + 1);

@@ -33,7 +33,8 @@ struct keeper {
     struct spec spec;
     struct sandbox sandbox;
     uint32_t create_id;
-    bool greeted;
+    bool greeted; /* HELLO came */
+    bool ready;   /* READY came */
     enum ended_by ended_by;
     struct keeper_command *commands;
     size_t n_commands;
@@ -51,6 +52,15 @@ int keeper_main(int client_fd);
 
 /** keeper_send() - a message to the caller; when it is gone, the sandbox ends */
 void keeper_send(struct keeper *k, uint16_t type, uint32_t id, const struct writer *w, int fd);
+
+/**
+ * keeper_tell_init() - a message to init, or into the queue for it
+ * @fds: borrowed
+ *
+ * Return: 0, or a negative errno when init is gone or takes nothing any more.
+ */
+int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *payload, size_t len,
+                     const int *fds, size_t n_fds);
 
 /** keeper_refuse() - MSG_ERROR for request @id */
 void keeper_refuse(struct keeper *k, uint32_t id, const struct error *err);

@@ -47,6 +47,16 @@ static void output_end(struct output *o)
     send_output(o, "", 0);
 }
 
+/* More time, but not for one who writes without end. */
+static void drain_on(struct streams *s)
+{
+    uint64_t idle = clock_after_us(LIMIT_DRAIN_IDLE_US);
+    bool due = s->outputs[0].due > 0 || s->outputs[1].due > 0;
+
+    loop_at(&s->command->keeper->loop, &s->drain,
+            !due && idle > s->drain_until_us ? s->drain_until_us : idle);
+}
+
 static int output_ready(struct loop *l, struct loop_source *source, uint32_t events)
 {
     struct output *o = source->owner;
@@ -66,9 +76,10 @@ static int output_ready(struct loop *l, struct loop_source *source, uint32_t eve
         return 0;
     }
     o->credit -= (uint32_t)n;
+    o->due = o->due > (uint64_t)n ? o->due - (uint64_t)n : 0;
     send_output(o, data, (size_t)n);
     if (s->draining)
-        loop_at(l, &s->drain, clock_after_us(LIMIT_DRAIN_IDLE_US));
+        drain_on(s);
     return o->credit == 0 ? loop_change(l, source, 0) : 0;
 }
 
@@ -77,15 +88,11 @@ static int drain_due(struct loop *l, struct loop_timer *t)
 {
     struct streams *s = t->owner;
 
-    for (size_t i = 0; i < ARRAY_SIZE(s->outputs); i++) {
-        struct output *o = &s->outputs[i];
-        int waiting = 0;
-
-        if (o->fd >= 0 && o->credit == 0 && ioctl(o->fd, FIONREAD, &waiting) == 0 && waiting > 0) {
-            loop_at(l, t, clock_after_us(LIMIT_DRAIN_IDLE_US)); /* the caller is slow, not silent */
+    for (size_t i = 0; i < ARRAY_SIZE(s->outputs); i++)
+        if (s->outputs[i].fd >= 0 && s->outputs[i].due > 0) { /* the caller is slow, not silent */
+            loop_at(l, t, clock_after_us(LIMIT_DRAIN_IDLE_US));
             return 0;
         }
-    }
     for (size_t i = 0; i < ARRAY_SIZE(s->outputs); i++)
         if (s->outputs[i].fd >= 0)
             output_end(&s->outputs[i]);
@@ -95,7 +102,7 @@ static int drain_due(struct loop *l, struct loop_timer *t)
 
 void streams_init(struct streams *s, struct keeper_command *c)
 {
-    *s = (struct streams){.command = c, .input_fd = -EBADF};
+    *s = (struct streams){.command = c, .input_fd = -EBADF, .terminal_fd = -EBADF};
     s->input_source.fd = -EBADF;
     s->drain = (struct loop_timer){.name = "drain", .owner = s, .due = drain_due};
     for (size_t i = 0; i < ARRAY_SIZE(s->outputs); i++)
@@ -126,6 +133,7 @@ void streams_done(struct streams *s)
 
     loop_at(l, &s->drain, CLOCK_NEVER);
     close_input(s);
+    fd_closep(&s->terminal_fd);
     for (size_t i = 0; i < ARRAY_SIZE(s->outputs); i++) {
         loop_forget(l, &s->outputs[i].source);
         fd_closep(&s->outputs[i].fd);
@@ -213,6 +221,9 @@ int streams_attach_terminal(struct streams *s, int master, bool with_input)
     int r;
 
     o->fd = master;
+    /* Kept until the command is reaped: a hang-up's SIGHUP would replace the status of one that is
+     * just exiting, and its terminal is at its end a moment before it is. */
+    s->terminal_fd = fcntl(master, F_DUPFD_CLOEXEC, 3);
     (void)fcntl(master, F_SETFL, O_NONBLOCK);
     r = loop_watch(l, &o->source, master, EPOLLIN);
     if (r == 0 && with_input) {
@@ -263,7 +274,7 @@ int streams_credit(struct streams *s, uint32_t stream, uint32_t credit)
         return -EPROTO;
     o->credit += credit;
     if (s->draining)
-        loop_at(&s->command->keeper->loop, &s->drain, clock_after_us(LIMIT_DRAIN_IDLE_US));
+        drain_on(s);
     return o->credit > 0 ? loop_change(&s->command->keeper->loop, &o->source, EPOLLIN) : 0;
 }
 
@@ -278,7 +289,14 @@ void streams_resize(struct streams *s, uint16_t rows, uint16_t columns)
 void streams_drain(struct streams *s)
 {
     s->draining = true;
+    s->drain_until_us = clock_after_us(LIMIT_DRAIN_US);
     close_input(s);
+    for (size_t i = 0; i < ARRAY_SIZE(s->outputs); i++) {
+        int waiting = 0;
+
+        if (s->outputs[i].fd >= 0 && ioctl(s->outputs[i].fd, FIONREAD, &waiting) == 0)
+            s->outputs[i].due = (uint64_t)waiting;
+    }
     loop_at(&s->command->keeper->loop, &s->drain, clock_after_us(LIMIT_DRAIN_IDLE_US));
     finish_if_drained(s);
 }

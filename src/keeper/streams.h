@@ -19,18 +19,21 @@ struct output {
     enum stream stream;
     int fd; /* owned; -EBADF when it has ended */
     uint32_t credit;
+    uint64_t due; /* bytes of the ended command that are still to be sent */
 };
 
 struct streams {
     struct keeper_command *command;
     struct output outputs[2]; /* stdout and stderr; a terminal uses the first */
     struct loop_source input_source;
-    int input_fd; /* owned */
+    int input_fd;    /* owned */
+    int terminal_fd; /* owned, beside outputs[0].fd: closing the last one hangs up, see streams.c */
     uint8_t *input;
     size_t input_from, input_to; /* bytes that wait to be written */
     bool input_ends;
     struct loop_timer drain;
     bool draining;
+    uint64_t drain_until_us;
 };
 
 /** streams_init() - no streams; streams_done() closes all and frees */

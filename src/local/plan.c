@@ -227,21 +227,38 @@ static void plan_dev(struct plan *p, const struct host *h)
                          .value = shm > LIMIT_SHM_MIN_BYTES ? shm : LIMIT_SHM_MIN_BYTES});
 }
 
+/* The volume to mount after @done of them: outer folders first, or they would hide inner ones. */
+static size_t next_volume(const struct spec *spec, const bool done[])
+{
+    size_t next = SIZE_MAX;
+
+    for (size_t i = 0; i < spec->n_volumes; i++)
+        if (!done[i] && (next == SIZE_MAX ||
+                         strlen(spec->volumes[i].guest) < strlen(spec->volumes[next].guest)))
+            next = i;
+    return next;
+}
+
 static int plan_volumes(struct plan *p, const struct spec *spec, const struct host *h,
                         struct error *err)
 {
-    for (size_t i = 0; i < spec->n_volumes; i++) {
+    bool done[LIMIT_VOLUMES] = {false};
+
+    if (p->range && !h->may_mount && spec->n_volumes > 0) {
+        const struct volume *v = &spec->volumes[0];
+
+        error_set(err, ERROR_TERMINAL, EPERM,
+                  "volume %s: files could not keep their owner, since this process is root without "
+                  "CAP_SYS_ADMIN and may not make an idmapped mount",
+                  v->guest);
+        return error_remedy(err, "Run atoll as the user who owns %s, or with CAP_SYS_ADMIN",
+                            v->host);
+    }
+    for (size_t n = 0; n < spec->n_volumes && n < LIMIT_VOLUMES; n++) {
+        size_t i = next_volume(spec, done);
         const struct volume *v = &spec->volumes[i];
 
-        if (p->range && !h->may_mount) {
-            error_set(err, ERROR_TERMINAL, EPERM,
-                      "volume %s: files could not keep their owner, since this "
-                      "process is root "
-                      "without CAP_SYS_ADMIN and may not make an idmapped mount",
-                      v->guest);
-            return error_remedy(err, "Run atoll as the user who owns %s, or with CAP_SYS_ADMIN",
-                                v->host);
-        }
+        done[i] = true;
         add(p, (struct step){.kind = STEP_VOLUME,
                              .source = keep(p, v->host),
                              .target = keep(p, v->guest),

@@ -157,6 +157,9 @@ __attribute__((noreturn)) static void child(const struct sandbox *sb, int init_f
     };
     sigset_t none;
 
+    /* What the caller ignores must not be ignored inside: it would survive every exec. */
+    for (int signal = 1; signal < NSIG; signal++)
+        (void)sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(s.volume_fds); i++)
         s.volume_fds[i] = -EBADF;
     sigemptyset(&none);

@@ -87,21 +87,41 @@ static int give_to_command(const struct setup *s, const struct step *step, int f
     return fchownat(fd, "", p->command_uid, p->command_gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
+/* The folder that holds @target, and the name in it. */
+static int open_parent(struct setup *s, const char *target, const char **ret_name)
+{
+    const char *slash = strrchr(target, '/');
+    char parent[4096];
+    size_t n = (size_t)(slash - target);
+
+    *ret_name = slash + 1;
+    if (n >= sizeof parent)
+        return -ENAMETOOLONG;
+    memcpy(parent, target, n);
+    parent[n] = '\0';
+    return path_open_in_root(s->root_fd, n > 0 ? parent + 1 : ".", O_PATH | O_DIRECTORY, 0);
+}
+
 int setup_folder(struct setup *s, const struct step *step)
 {
-    const char *rel = step->target + 1;
+    const char *rel = step->target + 1, *name = rel;
+    _cleanup_fd_ int parent = -EBADF;
 
-    if (s->plan->image_folder) { /* an image may have links anywhere */
-        _cleanup_fd_ int fd = path_open_in_root(s->root_fd, rel, O_PATH | O_DIRECTORY, 0);
+    if (s->plan->image_folder) { /* which may have links anywhere: never through them to the host */
+        _cleanup_fd_ int there = path_open_in_root(s->root_fd, rel, O_PATH | O_DIRECTORY, 0);
 
-        if (fd >= 0)
+        if (there >= 0)
             return 0;
+        parent = open_parent(s, step->target, &name);
+        if (parent < 0)
+            return parent;
     }
-    if (mkdirat(s->root_fd, rel, (mode_t)step->value) < 0)
+    int at = parent >= 0 ? parent : s->root_fd;
+    if (mkdirat(at, name, (mode_t)step->value) < 0)
         return errno == EEXIST ? 0 : -errno;
     if (!(step->flags & STEP_OWNED))
         return 0;
-    _cleanup_fd_ int made = path_open_plain(s->root_fd, rel, O_PATH | O_DIRECTORY, 0);
+    _cleanup_fd_ int made = path_open_plain(at, name, O_PATH | O_DIRECTORY, 0);
     return made < 0 ? made : give_to_command(s, step, made);
 }
 
@@ -119,21 +139,6 @@ int setup_writable(struct setup *s, const struct step *step)
     int r = setup_folder(s, step);
 
     return r < 0 ? r : bind_onto_itself(s, step->target + 1);
-}
-
-/* The folder that holds @target, and the name in it. */
-static int open_parent(struct setup *s, const char *target, const char **ret_name)
-{
-    const char *slash = strrchr(target, '/');
-    char parent[4096];
-    size_t n = (size_t)(slash - target);
-
-    *ret_name = slash + 1;
-    if (n >= sizeof parent)
-        return -ENAMETOOLONG;
-    memcpy(parent, target, n);
-    parent[n] = '\0';
-    return path_open_in_root(s->root_fd, n > 0 ? parent + 1 : ".", O_PATH | O_DIRECTORY, 0);
 }
 
 int setup_link(struct setup *s, const struct step *step)

@@ -22,6 +22,8 @@ enum parse_result frame_parse(const void *data, size_t len, struct frame *ret,
     zero = reader_u32(&r);
     if (f.length > FRAME_PAYLOAD_MAX || (f.flags & ~FRAME_MORE) != 0 || zero != 0)
         return PARSE_BAD;
+    if (f.flags & FRAME_MORE && f.length != FRAME_PAYLOAD_MAX)
+        return PARSE_BAD; /* or a message could go on for ever without growing */
     if (f.length > reader_left(&r))
         return PARSE_MORE;
     *ret_payload = reader_over(reader_take(&r, f.length), f.length);

@@ -4,8 +4,8 @@
  *
  * A frame is a 16-byte header and a payload. On a SOCK_SEQPACKET socket one packet is one frame;
  * on a byte stream frames follow each other. A message is the payloads of one or more frames with
- * the same type and id, all but the last marked FRAME_MORE. A message's payload is a row of
- * fields: tag, length, bytes. Unknown tags are skipped, so a newer peer may add some.
+ * the same type and id, all but the last full and marked FRAME_MORE. A message's payload is a row
+ * of fields: tag, length, bytes. Unknown tags are skipped, so a newer peer may add some.
  *
  *     0      4      6      8      12     16
  *     length type   flags  id     zero   payload…            all numbers little endian
@@ -39,7 +39,8 @@ enum parse_result { PARSE_DONE, PARSE_MORE, PARSE_BAD };
  *
  * The announced length is judged before it is waited for. A pure function.
  * Return: PARSE_DONE; PARSE_MORE when bytes are missing; PARSE_BAD when no further bytes can
- * make it a frame: a length over FRAME_PAYLOAD_MAX, an unknown flag, a non-zero reserved word.
+ * make it a frame: a length over FRAME_PAYLOAD_MAX, FRAME_MORE on one that is not full, an unknown
+ * flag, a non-zero reserved word.
  */
 enum parse_result frame_parse(const void *data, size_t len, struct frame *ret,
                               struct reader *ret_payload);
