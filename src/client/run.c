@@ -209,6 +209,7 @@ static void pass_signal(struct run *r, int signal)
     if (signal == SIGHUP || ++r->signals >= PATIENCE_SIGNALS) {
         r->result->hung_up_by = signal;
         destroy(r);
+        stop_if_over(r);
         return;
     }
     (void)session_signal(&r->session, r->command, signal);

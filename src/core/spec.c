@@ -159,6 +159,11 @@ static int volume_error(struct error *err, const char *text, int code, const cha
                         "absolute GUEST");
 }
 
+static bool is_guest_path(const char *path)
+{
+    return path_is_plain_absolute(path) && strcmp(path, "/") != 0;
+}
+
 /* Splits @text at its last colons into @v; the strings are owned by @v also on failure. */
 static int volume_split(const char *text, struct volume *v, struct error *err)
 {
@@ -176,6 +181,8 @@ static int volume_split(const char *text, struct volume *v, struct error *err)
     if (!guest || guest == host)
         return volume_error(err, text, EINVAL, "there is no colon between two paths");
     *guest++ = '\0';
+    if (!is_guest_path(guest)) /* said first: the colon may be where none was meant */
+        return volume_error(err, text, EINVAL, "the path inside is not a plain absolute path");
     if (!realpath(host, full))
         return volume_error(err, text, errno,
                             errno == ENOENT ? "HOST does not exist" : "HOST cannot be opened");
@@ -191,7 +198,7 @@ static int volume_check(const struct spec *s, size_t n, const struct volume *v, 
     static const char *const kept[] = {"/proc", "/dev", "/sys"};
 
     assert(v->host && v->guest);
-    if (!path_is_plain_absolute(v->guest) || strcmp(v->guest, "/") == 0)
+    if (!is_guest_path(v->guest))
         return volume_error(err, text, EINVAL, "the path inside is not a plain absolute path");
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (path_is_within(v->guest, kept[i]))

@@ -254,7 +254,11 @@ static int plan_volumes(struct plan *p, const struct spec *spec, const struct ho
         return error_remedy(err, "Run atoll as the user who owns %s, or with CAP_SYS_ADMIN",
                             v->host);
     }
-    for (size_t n = 0; n < spec->n_volumes && n < LIMIT_VOLUMES; n++) {
+    if (spec->n_volumes > LIMIT_VOLUMES) { /* no spec that was checked has so many */
+        p->full = true;
+        return 0;
+    }
+    for (size_t n = 0; n < spec->n_volumes; n++) {
         size_t i = next_volume(spec, done);
         const struct volume *v = &spec->volumes[i];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of probes, and how each is tried in a child that ends at once. */
 #include "local/probe.h"
+#include "local/idmap.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -276,28 +277,12 @@ const char *probe_state_name(enum probe_state state)
     return names[state];
 }
 
-/* A range of ids for the child, as the keeper gives it to a sandbox. */
-static int map_range(const struct plan *plan, pid_t child)
-{
-    static const char *const files[] = {"uid_map", "gid_map"};
-    char path[64], line[64];
-    int n = snprintf(line, sizeof line, "0 %u %u", plan->range_start, plan->range_count);
-
-    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-        (void)snprintf(path, sizeof path, "/proc/%d/%s", child, files[i]);
-        _cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0 || write(fd, line, (size_t)n) < 0)
-            return -errno;
-    }
-    return 0;
-}
-
 /* The part of a probe that is done here while its child waits for the maps. */
 static int do_outside(const struct probe_context *c, const struct probe *p, pid_t child, int fd)
 {
     const struct frame go = {.type = MSG_GO, .id = GO_PLAN};
     uint8_t head[FRAME_HEADER_BYTES];
-    int r = map_range(&c->plan, child);
+    int r = idmap_write(child, &c->plan, 0, 0);
 
     if (r == 0 && p->outside)
         r = p->outside(child);

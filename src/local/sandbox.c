@@ -19,6 +19,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/raw_syscall.h"
+#include "local/idmap.h"
 #include "local/init_image.h"
 #include "local/landlock.h"
 #include "local/network.h"
@@ -50,18 +52,6 @@ static int open_init_image(struct error *err)
     return r < 0 ? refusal_explain(REFUSAL_MEMFD, NULL, -r, err) : TAKE_FD(fd);
 }
 
-static int write_map(pid_t pid, const char *name, const struct plan *p)
-{
-    char path[64], line[64];
-    int n = snprintf(line, sizeof line, "0 %u %u", p->range_start, p->range_count);
-
-    (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, line, (size_t)n) < 0)
-        return -errno;
-    return 0;
-}
-
 static int send_go(int link_fd, uint32_t id, int fd)
 {
     struct frame f = {.type = MSG_GO, .id = id};
@@ -84,44 +74,22 @@ static int set_up_is_gone(int r, struct error *err)
     return error_set(err, ERROR_TERMINAL, -r, "the set-up process is gone: %s", strerror(-r));
 }
 
-/* A detached copy of the host's @source on which owners are shifted into the
- * sandbox's range, so that the caller's files are root's inside and new ones
- * are the caller's outside. */
-static int idmapped_mount(const char *source, bool read_only, int userns_fd)
-{
-    struct mount_attr set = {
-        .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                    (read_only ? MOUNT_ATTR_RDONLY : 0u),
-        .propagation = MS_PRIVATE,
-        .userns_fd = (uint64_t)userns_fd,
-    };
-    _cleanup_fd_ int fd =
-        open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-
-    if (fd < 0)
-        return -errno;
-    if (mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0)
-        return -errno;
-    return TAKE_FD(fd);
-}
-
-/* Mounts that need the keeper's authority, since ids are shifted on them. */
+/* Mounts that need the keeper's authority, since owners are mapped on them. */
 static int hand_over_mounts(const struct sandbox *sb, struct error *err)
 {
-    char path[64];
+    _cleanup_fd_ int image_ids = idmap_open(sb->pid);
+    _cleanup_fd_ int volume_ids = idmap_open_for_volumes(sb->plan, sb->pid);
 
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/user", sb->pid);
-    _cleanup_fd_ int userns = open(path, O_RDONLY | O_CLOEXEC);
-    if (userns < 0)
-        return refusal_explain(REFUSAL_MAPS, NULL, errno, err);
+    if (image_ids < 0 || volume_ids < 0)
+        return refusal_explain(REFUSAL_MAPS, NULL, image_ids < 0 ? -image_ids : -volume_ids, err);
     for (size_t i = 0; i < sb->plan->n; i++) {
         const struct step *step = &sb->plan->steps[i];
         bool image = step->kind == STEP_OVERLAY;
 
         if (step->kind != STEP_VOLUME && !image)
             continue;
-        _cleanup_fd_ int fd =
-            idmapped_mount(step->source, image || (step->flags & STEP_RO), userns);
+        _cleanup_fd_ int fd = idmap_mount(step->source, image || (step->flags & STEP_RO),
+                                          image ? image_ids : volume_ids);
         if (fd < 0)
             return refusal_explain(REFUSAL_IDMAP, step, -fd, err);
         int r = send_go(sb->link_fd, (uint32_t)(image ? sb->plan->n_volumes : step->value), fd);
@@ -131,15 +99,14 @@ static int hand_over_mounts(const struct sandbox *sb, struct error *err)
     return 0;
 }
 
-/* The keeper's part of the ids for a range: the maps, and what can be mounted
- * only with them. */
+/* The keeper's part of the ids for a range: the maps, and what can be mounted only with them. */
 static int hand_over_range(const struct sandbox *sb, struct error *err)
 {
-    int r = write_map(sb->pid, "uid_map", sb->plan);
+    int r = idmap_write(sb->pid, sb->plan, 0, 0);
 
-    if (r == 0)
-        r = write_map(sb->pid, "gid_map", sb->plan);
-    return r < 0 ? refusal_explain(REFUSAL_MAPS, NULL, -r, err) : hand_over_mounts(sb, err);
+    if (r < 0)
+        return refusal_explain(REFUSAL_MAPS, NULL, -r, err);
+    return sb->plan->n_volumes > 0 || sb->plan->image_folder ? hand_over_mounts(sb, err) : 0;
 }
 
 /* In the child: its own copy of the keeper's memory, and the plan that both
@@ -155,11 +122,12 @@ __attribute__((noreturn)) static void child(const struct sandbox *sb, int init_f
         .net_fd = net_fd,
         .landlock_abi = sb->landlock_abi,
     };
+    static const uint64_t default_action[4] = {0}; /* struct sigaction of the kernel: SIG_DFL */
     sigset_t none;
 
     /* What the caller ignores must not be ignored inside: it would survive every exec. */
-    for (int signal = 1; signal < NSIG; signal++)
-        (void)sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    for (int signal = 1; signal < NSIG; signal++) /* the kernel's call: libc keeps two to itself */
+        (void)raw_syscall(SYS_rt_sigaction, signal, (long)default_action, 0, sizeof(uint64_t), 0);
     for (size_t i = 0; i < ARRAY_SIZE(s.volume_fds); i++)
         s.volume_fds[i] = -EBADF;
     sigemptyset(&none);

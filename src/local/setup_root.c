@@ -117,8 +117,12 @@ int setup_folder(struct setup *s, const struct step *step)
             return parent;
     }
     int at = parent >= 0 ? parent : s->root_fd;
-    if (mkdirat(at, name, (mode_t)step->value) < 0)
-        return errno == EEXIST ? 0 : -errno;
+    if (mkdirat(at, name, (mode_t)step->value) < 0) {
+        /* In an image it may be a link to nowhere: of use for nothing, least of all to start in. */
+        bool needed = s->plan->image_folder && step->flags & STEP_OWNED;
+
+        return errno != EEXIST ? -errno : needed ? -ENOTDIR : 0;
+    }
     if (!(step->flags & STEP_OWNED))
         return 0;
     _cleanup_fd_ int made = path_open_plain(at, name, O_PATH | O_DIRECTORY, 0);

@@ -238,7 +238,7 @@ os.write(1, repr(data).encode() + b"end")
         screen.type(b"\x1a")
         screen.read_until(b"Stopped")
         screen.read_until(b"prompt> ")
-        screen.type(b"kill -9 %1; wait; exit 3\r")
+        screen.type(b"kill -9 %1; while jobs -s | grep -q sleep; do sleep 0.1; done; exit 3\r")
         screen.finish()
         self.assertEqual(screen.status, 3)
 

@@ -372,7 +372,7 @@ static void check_slow_reader(int to)
     assert_false(blocked); /* other sources of the loop had to wait for this reader */
     assert_true(pump_running(&p));
     assert_true(cpu_us() - before < 5 * STEP_US); /* a spin would take all of it */
-    assert_false(pump_is_idle(&p, 0));            /* bytes still wait to go out */
+    assert_false(pump_is_drained(&p, 0, false));  /* bytes still wait to go out */
     pump_stop(&p);
     end_child(pid);
 }
@@ -433,7 +433,7 @@ static void a_full_disk_is_kept_as_the_error(void **state)
     fd_closep(&in[1]);
 }
 
-static void a_pump_is_idle_after_silence_only(void **state)
+static void a_pump_is_drained_after_silence_only(void **state)
 {
     struct pump p;
     int in[2], out[2];
@@ -442,17 +442,17 @@ static void a_pump_is_idle_after_silence_only(void **state)
     open_pipe(in);
     open_pipe(out);
     assert_int_equal(pump_start(&p, &loop, in[0], out[1], false, count_end, NULL), 0);
-    assert_false(pump_is_idle(&p, LIMIT_US));
+    assert_false(pump_is_drained(&p, LIMIT_US, false));
     run_for(STEP_US);
-    assert_true(pump_is_idle(&p, STEP_US));
+    assert_true(pump_is_drained(&p, STEP_US, false));
     assert_int_equal(write(in[1], "x", 1), 1);
-    assert_false(pump_is_idle(&p, 0)); /* it waits in the pipe */
+    assert_false(pump_is_drained(&p, 0, false)); /* it waits in the pipe */
     run_for(STEP_US / 10);
-    assert_false(pump_is_idle(&p, LIMIT_US)); /* it has just gone out */
+    assert_false(pump_is_drained(&p, LIMIT_US, false)); /* it has just gone out */
     run_for(STEP_US);
-    assert_true(pump_is_idle(&p, STEP_US / 2));
+    assert_true(pump_is_drained(&p, STEP_US / 2, false));
     pump_stop(&p);
-    assert_true(pump_is_idle(&p, LIMIT_US));
+    assert_true(pump_is_drained(&p, LIMIT_US, false));
     fd_closep(&in[1]);
     fd_closep(&out[0]);
     fd_closep(&out[1]);
@@ -488,7 +488,7 @@ int main(void)
         PUMP_TEST(a_slow_terminal_costs_nothing_and_stops_nobody),
         PUMP_TEST(a_reader_that_is_gone_ends_the_pump),
         PUMP_TEST(a_full_disk_is_kept_as_the_error),
-        PUMP_TEST(a_pump_is_idle_after_silence_only),
+        PUMP_TEST(a_pump_is_drained_after_silence_only),
         PUMP_TEST(stopping_one_that_never_began_is_harmless),
     };
 

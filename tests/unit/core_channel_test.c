@@ -246,7 +246,7 @@ static void a_peer_that_closes_within_a_message_is_told(void **state)
     struct ends *e = *state;
     struct message m;
 
-    send_raw(e->a.fd, 4, 1, FRAME_MORE, FRAME_HEADER_BYTES + 4);
+    send_raw(e->a.fd, FRAME_PAYLOAD_MAX, 1, FRAME_MORE, FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX);
     assert_int_equal(channel_receive(&e->b, &m), 0);
     channel_done(&e->a);
     assert_int_equal(channel_receive(&e->b, &m), -EPIPE);
@@ -322,6 +322,7 @@ static void descriptors_of_a_refused_packet_do_not_stay_open(void **state)
 
 static void descriptors_of_many_frames_are_bounded(void **state)
 {
+    static uint8_t big[FRAME_PAYLOAD_MAX];
     struct ends *e = *state;
     struct frame f = {.type = 1, .flags = FRAME_MORE};
     uint8_t head[FRAME_HEADER_BYTES];
@@ -333,9 +334,10 @@ static void descriptors_of_many_frames_are_bounded(void **state)
         many[i] = e->a.fd;
     for (int i = 0; i < 5; i++) {
         f.flags = i < 4 ? FRAME_MORE : 0;
+        f.length = i < 4 ? FRAME_PAYLOAD_MAX : 0;
         frame_header(&f, head);
         assert_int_equal(
-            io_send_packet(e->a.fd, head, sizeof head, NULL, 0, many, ARRAY_SIZE(many)), 0);
+            io_send_packet(e->a.fd, head, sizeof head, big, f.length, many, ARRAY_SIZE(many)), 0);
     }
     assert_int_equal(channel_receive(&e->b, &m), 1);
     assert_int_equal(m.n_fds, IO_FDS_MAX);

@@ -54,7 +54,6 @@ static void a_command_that_ran_needs_no_words(void **state)
     (void)state;
     explain(&(struct exit_report){.exit_code = 1}, NULL, "");
     explain(&(struct exit_report){.signal = 11}, NULL, "");
-    explain(&(struct exit_report){.signal = 9, .reason = REASON_KILLED}, NULL, "");
 }
 
 static void limits_are_named(void **state)
@@ -64,6 +63,8 @@ static void limits_are_named(void **state)
             "tool: timed out after 1.5 s");
     explain(&(struct exit_report){.reason = REASON_LIFETIME}, NULL,
             "tool: the sandbox's lifetime ended");
+    explain(&(struct exit_report){.signal = 9, .reason = REASON_KILLED}, NULL,
+            "tool: the sandbox was ended while it ran");
     explain(&(struct exit_report){.reason = REASON_ERROR}, NULL,
             "tool: the sandbox was lost while it ran");
 }

@@ -34,7 +34,7 @@ static void a_header_is_little_endian_in_a_fixed_order(void **state)
 
 static void a_frame_comes_back_as_it_was_written(void **state)
 {
-    const struct frame f = {.length = 5, .type = 34, .flags = FRAME_MORE, .id = UINT32_MAX};
+    const struct frame f = {.length = 5, .type = 34, .id = UINT32_MAX};
     uint8_t buf[FRAME_HEADER_BYTES + 8];
     struct frame got;
     struct reader payload;
@@ -51,6 +51,21 @@ static void a_frame_comes_back_as_it_was_written(void **state)
     /* what follows is the next frame's */
     assert_int_equal(frame_parse(buf, sizeof buf, &got, &payload), PARSE_DONE);
     assert_int_equal(reader_left(&payload), f.length);
+}
+
+static void only_a_full_frame_may_be_followed_by_another(void **state)
+{
+    static uint8_t buf[FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX];
+    struct frame f = {.length = FRAME_PAYLOAD_MAX, .type = 1, .flags = FRAME_MORE}, got;
+    struct reader payload;
+
+    (void)state;
+    frame_header(&f, buf);
+    assert_int_equal(frame_parse(buf, sizeof buf, &got, &payload), PARSE_DONE);
+    assert_int_equal(got.flags, FRAME_MORE);
+    f.length--;
+    frame_header(&f, buf);
+    assert_int_equal(frame_parse(buf, sizeof buf, &got, &payload), PARSE_BAD);
 }
 
 static void every_shorter_frame_asks_for_more(void **state)
@@ -88,8 +103,8 @@ static void what_can_never_be_a_frame_is_refused_from_its_header(void **state)
     for (size_t bit = 0; bit < 16; bit++) {
         frame_header(&good, buf);
         buf[6 + bit / 8] |= (uint8_t)(1u << bit % 8);
-        assert_int_equal(frame_parse(buf, sizeof buf, &got, &payload),
-                         bit == 0 ? PARSE_DONE : PARSE_BAD);
+        /* also FRAME_MORE: only a full frame may ask for another */
+        assert_int_equal(frame_parse(buf, sizeof buf, &got, &payload), PARSE_BAD);
     }
     for (size_t at = 12; at < 16; at++) {
         frame_header(&good, buf);
@@ -228,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_header_is_little_endian_in_a_fixed_order),
         cmocka_unit_test(a_frame_comes_back_as_it_was_written),
+        cmocka_unit_test(only_a_full_frame_may_be_followed_by_another),
         cmocka_unit_test(every_shorter_frame_asks_for_more),
         cmocka_unit_test(what_can_never_be_a_frame_is_refused_from_its_header),
         cmocka_unit_test(fields_come_back_in_order_with_their_values),
