@@ -125,6 +125,23 @@ static bool etc_name_is_visible(const char *name)
     return false;
 }
 
+/* Private keys lie within visible folders, and a group that the caller is in may read them. */
+static void read_secret(struct host *h)
+{
+    static const char *const folders[] = {"/etc/ssl/private", "/etc/pki/tls/private",
+                                          "/etc/pki/CA/private"};
+    size_t before;
+
+    for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+        before = h->n_entries;
+        add_entry(h, folders[i]);
+        if (h->n_entries > before && h->entries[before].kind == HOST_FOLDER)
+            h->entries[before].kind = HOST_SECRET;
+        else
+            h->n_entries = before;
+    }
+}
+
 static void read_visible(struct host *h)
 {
     static const char *const top[] = {"/usr", "/bin", "/lib", "/lib64", "/sbin"};
@@ -138,6 +155,7 @@ static void read_visible(struct host *h)
         if (etc_name_is_visible(d->d_name) &&
             snprintf(path, sizeof path, "/etc/%s", d->d_name) < (int)sizeof path)
             add_entry(h, path);
+    read_secret(h);
 }
 
 int host_read(struct host *ret, struct error *err)

@@ -14,9 +14,15 @@
 
 enum { HOST_ENTRIES_MAX = 64 };
 
-enum host_kind { HOST_ABSENT, HOST_FOLDER, HOST_FILE, HOST_LINK };
+enum host_kind {
+    HOST_ABSENT,
+    HOST_FOLDER,
+    HOST_FILE,
+    HOST_LINK,
+    HOST_SECRET, /* a folder within a visible one, to be hidden */
+};
 
-/* One path of the host that the sandbox may see. */
+/* One path of the host that the sandbox may see, or see the place of. */
 struct host_entry {
     char path[128];   /* absolute */
     char target[256]; /* of a HOST_LINK */

@@ -91,7 +91,9 @@ static void plan_host_root(struct plan *p, const struct host *h)
         const struct host_entry *e = &h->entries[i];
         const char *path = keep(p, e->path);
 
-        if (e->kind == HOST_LINK)
+        if (e->kind == HOST_SECRET)
+            add(p, (struct step){.kind = STEP_HIDE, .target = path});
+        else if (e->kind == HOST_LINK)
             add(p, (struct step){.kind = STEP_LINK, .source = keep(p, e->target), .target = path});
         else
             add(p, (struct step){.kind = STEP_BIND,
@@ -342,6 +344,7 @@ const char *step_name(enum step_kind kind)
         [STEP_LINK] = "link",
         [STEP_FILE] = "file",
         [STEP_BIND] = "bind",
+        [STEP_HIDE] = "hide",
         [STEP_VOLUME] = "volume",
         [STEP_PROC] = "proc",
         [STEP_SYSCTL] = "sysctl",
@@ -406,6 +409,7 @@ void step_describe(const struct step *s, char *buf, size_t size)
     case STEP_WRITABLE:
     case STEP_FILE:
     case STEP_PROC:
+    case STEP_HIDE:
     case STEP_PROC_LOCK:
     case STEP_PROC_MASK:
     case STEP_DEV:

@@ -36,6 +36,7 @@ enum step_kind {
     STEP_LINK,       /* target: a symbolic link to source */
     STEP_FILE,       /* target: a file that holds source */
     STEP_BIND,       /* host path source on target */
+    STEP_HIDE,       /* target: an empty folder in its place */
     STEP_VOLUME,     /* the same for volume number value, with what the user asked for
                       */
     STEP_PROC,       /* a fresh procfs */

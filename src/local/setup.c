@@ -49,6 +49,8 @@ static int setup_step(struct setup *s, const struct step *step)
         return setup_file(s, step);
     case STEP_BIND:
         return setup_bind(s, step);
+    case STEP_HIDE:
+        return setup_hide(s, step);
     case STEP_VOLUME:
         return setup_volume(s, step);
     case STEP_PROC:

@@ -56,6 +56,7 @@ int setup_writable(struct setup *s, const struct step *step);
 int setup_link(struct setup *s, const struct step *step);
 int setup_file(struct setup *s, const struct step *step);
 int setup_bind(struct setup *s, const struct step *step);
+int setup_hide(struct setup *s, const struct step *step);
 int setup_volume(struct setup *s, const struct step *step);
 int setup_workdir(struct setup *s, const struct step *step);
 int setup_proc(struct setup *s, const struct step *step);

@@ -229,6 +229,13 @@ int setup_bind(struct setup *s, const struct step *step)
     return mount_place(fd, s->root_fd, rel);
 }
 
+int setup_hide(struct setup *s, const struct step *step)
+{
+    _cleanup_fd_ int empty = mount_new("tmpfs", NULL, 0, PLAIN_ATTR | MOUNT_ATTR_RDONLY);
+
+    return empty < 0 ? empty : mount_place(empty, s->root_fd, step->target + 1);
+}
+
 int setup_volume(struct setup *s, const struct step *step)
 {
     uint64_t attr = PLAIN_ATTR | (step->flags & STEP_RO ? MOUNT_ATTR_RDONLY : 0u);

@@ -60,6 +60,13 @@ class Files(ViewTest):
         }
         self.assertEqual(set(self.output_of("ls -A /etc").split()), wanted | ETC_MADE)
 
+    def test_private_keys_are_not_in_it(self):
+        if not os.path.isdir("/etc/ssl/private"):
+            self.skipTest("this host has no /etc/ssl/private")
+        result = self.sh("ls -A /etc/ssl/private; echo x > /etc/ssl/private/x")
+        self.assertEqual(result.out, b"")
+        self.assertIn(b"Read-only file system", result.err)
+
     def test_what_etc_tells_is_made_up(self):
         self.assertEqual(self.output_of("cut -d: -f1 /etc/passwd").split(), ["root", "nobody"])
         self.assertEqual(self.output_of("cat /etc/hostname; hostname"), "sandbox\nsandbox\n")

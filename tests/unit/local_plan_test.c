@@ -525,6 +525,20 @@ static void the_printed_lines_say_what_is_done(void **state)
     }
 }
 
+static void private_keys_within_a_visible_folder_are_hidden(void **state)
+{
+    struct bench *b = *state;
+    const struct step *hidden;
+
+    add_entry(&b->host, HOST_SECRET, "/etc/ssl/private", "");
+    build(b);
+    hidden = find(&b->plan, STEP_HIDE, "/etc/ssl/private");
+    assert_non_null(hidden);
+    assert_true(place_of(&b->plan, STEP_BIND, "/etc/ssl") <
+                place_of(&b->plan, STEP_HIDE, "/etc/ssl/private"));
+    assert_null(find(&b->plan, STEP_BIND, "/etc/ssl/private"));
+}
+
 int main(void)
 {
 #define PLAN_TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
@@ -532,6 +546,7 @@ int main(void)
         PLAN_TEST(the_steps_stand_in_the_order_that_locks_need),
         PLAN_TEST(folders_are_there_before_what_lies_in_them),
         PLAN_TEST(what_waits_for_its_lock_gets_it),
+        PLAN_TEST(private_keys_within_a_visible_folder_are_hidden),
         PLAN_TEST(an_ordinary_user_keeps_the_one_id),
         PLAN_TEST(the_hosts_root_becomes_a_range_that_nobody_has),
         PLAN_TEST(the_hosts_root_without_other_ids_is_refused),
