@@ -7,8 +7,12 @@
 
 #include <stdint.h>
 
+/* For functions that run in such a process: AddressSanitizer would mark their stack in the memory
+ * that is shared, and the marks would stay when the process ends. */
+#define _shared_memory_ __attribute__((no_sanitize_address))
+
 /** raw_syscall() - the kernel's own answer: a result, or a negative errno */
-static inline long raw_syscall(long number, long a, long b, long c, long d, long e)
+_shared_memory_ static inline long raw_syscall(long number, long a, long b, long c, long d, long e)
 {
 #if defined(__x86_64__)
     register long r10 __asm__("r10") = d;

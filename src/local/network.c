@@ -30,7 +30,7 @@ struct network_helper {
     uint8_t stack[16 * 1024] __attribute__((aligned(16)));
 };
 
-int network_loopback_up(void)
+_shared_memory_ int network_loopback_up(void)
 {
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     long fd = raw_syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0, 0, 0);
@@ -43,7 +43,7 @@ int network_loopback_up(void)
 }
 
 /* In the helper: a descriptor of the new namespace, or a negative errno. */
-static long make_network(int pid_fd)
+_shared_memory_ static long make_network(int pid_fd)
 {
     long r = raw_syscall(SYS_setns, pid_fd, CLONE_NEWUSER, 0, 0, 0);
 
@@ -57,7 +57,7 @@ static long make_network(int pid_fd)
 }
 
 /* One packet: the errno, and the namespace if that is 0. */
-static void hand_over(int fd, long net)
+_shared_memory_ static void hand_over(int fd, long net)
 {
     int error = net < 0 ? (int)-net : 0, passed = (int)net;
     struct iovec iov = {.iov_base = &error, .iov_len = sizeof error};
@@ -77,7 +77,7 @@ static void hand_over(int fd, long net)
     (void)raw_syscall(SYS_sendmsg, fd, (long)&msg, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
 }
 
-static int helper_main(void *arg)
+_shared_memory_ static int helper_main(void *arg)
 {
     const struct network_helper *h = arg;
 

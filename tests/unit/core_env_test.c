@@ -39,11 +39,11 @@ static void add(struct spec *s, const char *entry)
         fail_msg("%s", err.message);
 }
 
-static void assert_refused(struct spec *s, const char *text, char *const environ[], int code)
+static void assert_refused(struct spec *s, const char *text, char *const callers[], int code)
 {
     struct error err = ERROR_INIT;
 
-    assert_int_equal(spec_add_env(s, text, environ, &err), -code);
+    assert_int_equal(spec_add_env(s, text, callers, &err), -code);
     assert_int_equal(err.cls, ERROR_USAGE);
     assert_int_equal(strncmp(err.message, "env: ", 5), 0);
     assert_null(strstr(err.message, "hunter2"));
@@ -144,16 +144,16 @@ static void values_are_bytes(void **state)
 static void a_bare_name_takes_the_callers_value(void **state)
 {
     char first[] = "TOKEN=hunter2", second[] = "EMPTY=";
-    char *const environ[] = {first, second, NULL};
+    char *const callers[] = {first, second, NULL};
     struct error err = ERROR_INIT;
     struct spec *s = *state;
 
-    assert_int_equal(spec_add_env(s, "TOKEN", environ, &err), 0);
-    assert_int_equal(spec_add_env(s, "EMPTY", environ, &err), 0);
+    assert_int_equal(spec_add_env(s, "TOKEN", callers, &err), 0);
+    assert_int_equal(spec_add_env(s, "EMPTY", callers, &err), 0);
     assert_int_equal(s->env.n, 2);
     assert_string_equal(s->env.items[0], "TOKEN=hunter2");
     assert_string_equal(s->env.items[1], "EMPTY=");
-    assert_refused(s, "TOKE", environ, ENOENT);
+    assert_refused(s, "TOKE", callers, ENOENT);
     assert_refused(s, "TOKEN", NULL, ENOENT);
 }
 

@@ -122,8 +122,8 @@ static void fields_come_back_in_order_with_their_values(void **state)
     uint8_t buf[256];
     struct writer w = writer_over(buf, sizeof buf);
     struct field f;
-    uint32_t small;
-    uint64_t large;
+    uint32_t small = 0;
+    uint64_t large = 0;
 
     (void)state;
     field_put_u32(&w, 1, 0xFEDCBA98);
