@@ -2,14 +2,17 @@
 /*
  * Starts commands and times them: small, so that its own start-up and memory distort nothing.
  *
- *     spawn turns N COMMAND...         each in turn, N rounds; from its start until it is reaped
- *     spawn together N K COMMAND...    each in turn, N rounds of K copies at once; until the last
- *                                      copy has given its first byte. A copy must end with its
- * input spawn drain N COMMAND...         each in turn, N rounds; until its output, read here, has
- * ended
+ * spawn turns N COMMAND...       each in turn, N rounds; from its start until it is reaped
  *
- * COMMAND is words; ":::" stands between one and the next. The first rounds are not counted. Each
- * line of output is "INDEX MICROSECONDS BYTES". A command that fails ends it all with status 1.
+ * spawn together N K COMMAND...  each in turn, N rounds of K copies at once; until the last copy
+ * has given its first byte. A copy must end with its input
+ *
+ * spawn drain N COMMAND...       each in turn, N rounds; until its output, read here, has ended
+ *
+ * COMMAND is words; ":::" stands between one and the next. Every other round runs them in reverse,
+ * so that what one leaves for the kernel to clean up burdens all alike. The first rounds are not
+ * counted. Each line of output is "INDEX MICROSECONDS BYTES". A command that fails ends it all with
+ * status 1.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -207,7 +210,8 @@ int main(int argc, char **argv)
     if (null < 0)
         fail("/dev/null", errno);
     for (int round = 0; round < warm_up + rounds; round++)
-        for (int i = 0; i < n; i++) {
+        for (int turn = 0; turn < n; turn++) {
+            int i = round % 2 ? n - 1 - turn : turn;
             struct result r = together ? run_copies(commands[i], copies)
                               : drain  ? run_drained(commands[i], null)
                                        : run_once(commands[i], null);
