@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -30,7 +29,6 @@ struct command;
 /* Made by main and passed down; there are no globals beside it. */
 struct cli {
     FILE *out, *err;                       /* standard output and error, or a test's buffers */
-    char program[PATH_MAX];                /* this program's file, to start it in another role */
     const struct command *const *commands; /* the table, ended by NULL */
     struct log log;                        /* to standard error, level from ATOLL_LOG */
     bool verbose; /* a command's -v; main sets it if the log has LOG_LEVEL_INFO */

@@ -39,17 +39,6 @@ static int log_level(enum log_level *ret, struct error *err)
     return error_remedy(err, "Set it to error, warning, info or debug");
 }
 
-static void cli_init(struct cli *cli, const char *argv0)
-{
-    ssize_t len = readlink("/proc/self/exe", cli->program, sizeof cli->program - 1);
-
-    if (len > 0)
-        cli->program[len] = '\0';
-    else /* without /proc the name it was called by has to do */
-        (void)snprintf(cli->program, sizeof cli->program, "%s", argv0);
-    cli->colour = print_colour_wanted(cli->out);
-}
-
 /* Options before the command; @io is left with the command and its arguments. */
 static int run_program(struct cli *cli, struct arguments *io, bool *ret_done, struct error *err)
 {
@@ -109,7 +98,7 @@ static int run(struct cli *cli, int argc, char **argv, struct error *err)
         return r;
     if (argc < 1)
         return error_set(err, ERROR_USAGE, EINVAL, "started without a name");
-    cli_init(cli, argv[0]);
+    cli->colour = print_colour_wanted(cli->out);
     r = run_program(cli, &io, &done, err);
     return r < 0 || done ? r : run_command(cli, io.n, io.v, err);
 }
