@@ -119,11 +119,14 @@ int setup_ids(const struct setup *s)
 int setup_limits(const struct step *step)
 {
     static const struct rlimit no_core = {0, 0};
-    struct rlimit processes = {step->value, step->value};
-    struct rlimit files;
+    struct rlimit processes, files;
 
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+    if (getrlimit(RLIMIT_NPROC, &processes) < 0 || getrlimit(RLIMIT_NOFILE, &files) < 0)
         return -errno;
+    /* Never above what the caller itself may have: that needs a privilege, and less is less. */
+    if (processes.rlim_max > step->value)
+        processes.rlim_max = step->value;
+    processes.rlim_cur = processes.rlim_max;
     if (files.rlim_max > LIMIT_OPEN_FILES)
         files.rlim_max = LIMIT_OPEN_FILES;
     files.rlim_cur = files.rlim_max;
