@@ -113,17 +113,13 @@ static void terminal_input_ended(struct pump *p)
 
 static int start_terminal(struct run *r, int master)
 {
-    int fd;
-
     r->master = fcntl(master, F_DUPFD_CLOEXEC, 3);
     int ret = pump_start(&r->out, &r->loop, master, STDOUT_FILENO, false, output_ended, r);
     if (ret == 0 && r->request->interactive) {
         int to = fcntl(master, F_DUPFD_CLOEXEC, 3); /* which init has made non-blocking */
+        int from = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 
-        fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-        ret = fd < 0 || to < 0
-                  ? -errno
-                  : pump_start(&r->in, &r->loop, fd, to, true, terminal_input_ended, r);
+        ret = pump_start(&r->in, &r->loop, from, to, true, terminal_input_ended, r);
     } else if (ret == 0) {
         end_terminal_input(r);
     }

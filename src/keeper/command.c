@@ -66,6 +66,12 @@ static int timeout_due(struct loop *l, struct loop_timer *t)
     return 0;
 }
 
+static void start_timeout(struct keeper_command *c)
+{
+    if (c->timeout_us > 0)
+        loop_at(&c->keeper->loop, &c->timeout, clock_after_us(c->timeout_us));
+}
+
 static struct keeper_command *command_new(struct keeper *k, uint32_t id,
                                           const struct exec_request *x)
 {
@@ -152,9 +158,15 @@ static int start_checked(struct keeper *k, struct message *m, const struct exec_
         command_forget(c);
         return error_set(err, ERROR_TERMINAL, -r, "cannot pass the command on: %s", strerror(-r));
     }
-    if (x->timeout_us > 0)
-        loop_at(&k->loop, &c->timeout, clock_after_us(x->timeout_us));
+    if (k->state == KEEPER_RUNNING)
+        start_timeout(c);
     return 0;
+}
+
+void commands_begin(struct keeper *k)
+{
+    for (struct keeper_command *c = k->commands; c; c = c->next)
+        start_timeout(c);
 }
 
 void command_start(struct keeper *k, struct message *m)

@@ -26,6 +26,9 @@ struct keeper_command *command_by_id(struct keeper *k, uint32_t id);
 /** command_start() - MSG_EXEC of the caller: check, complete the environment, pass on to init */
 void command_start(struct keeper *k, struct message *m);
 
+/** commands_begin() - the sandbox is there: what was asked before has only now begun to run */
+void commands_begin(struct keeper *k);
+
 /** command_signal() - MSG_SIGNAL of the caller */
 void command_signal(struct keeper *k, struct message *m);
 

@@ -116,6 +116,7 @@ static void tell_created(struct keeper *k)
     loop_at(&k->loop, &k->create_timer, CLOCK_NEVER);
     if (k->spec.lifetime_us > 0)
         loop_at(&k->loop, &k->lifetime_timer, clock_after_us(k->spec.lifetime_us));
+    commands_begin(k);
     field_put_u32(&w, TAG_LANDLOCK_ABI, (uint32_t)k->sandbox.landlock_abi);
     keeper_send(k, MSG_CREATED, k->create_id, &w, -EBADF);
 }

@@ -321,8 +321,10 @@ static int explain_idmap(const struct refusal_hints *h, const char *what, int co
     error_set(err, ERROR_TERMINAL, code,
               "%s lies on a file system that cannot map owners (idmapped mount: %s)", what,
               strerror(code));
-    return error_remedy(err, "Put it on ext4, xfs or btrfs, or on tmpfs from Linux 6.3 on, or run atoll as the user who "
-                             "owns it");
+    return error_remedy(
+        err,
+        "Put it on ext4, xfs or btrfs, or on tmpfs from Linux 6.3 on, or run atoll as the user who "
+        "owns it");
 }
 
 static int explain_workdir(const struct step *step, int code, struct error *err)
