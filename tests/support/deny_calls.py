@@ -29,6 +29,10 @@ NUMBERS = {
     "sethostname": (170, 161),
     "memfd_create": (319, 279),
     "openat2": (437, 437),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "flock": (73, 32),
     "landlock_create_ruleset": (444, 444),
     "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446),
@@ -55,6 +59,8 @@ DENIED = {
         for call in ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
     ],
     "clone3": [("clone3", errno.ENOSYS, (0, ANY, 0))],
+    "attributes": [(call, errno.ENOTSUP, (0, ANY, 0)) for call in ("setxattr", "lsetxattr", "fsetxattr")],
+    "locks": [("flock", errno.ENOLCK, (0, ANY, 0))],
 }
 
 LOAD, EQUAL, BITS, RETURN = 0x20, 0x15, 0x45, 0x06  # BPF: load a word, jump if, return
