@@ -115,9 +115,8 @@ static int doctor_run(struct cli *cli, int argc, char **argv, struct error *err)
         return r;
     if (!report)
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    cli->json = args.json;
     r = probe_host(report, err);
-    if (r == 0 && cli->json)
+    if (r == 0 && args.json)
         r = report_json(cli, report, err);
     else if (r == 0)
         report_text(cli, report);

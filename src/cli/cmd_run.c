@@ -190,7 +190,7 @@ static int report(struct cli *cli, const struct run_result *result, const struct
     char why[512];
 
     if (result->hung_up_by != 0)
-        return CLI_EXIT_SIGNAL_BASE + result->hung_up_by;
+        return OUTCOME_SIGNAL_BASE + result->hung_up_by;
     if (result->output_error != 0)
         return error_set(err, ERROR_TERMINAL, result->output_error,
                          "the command's output could not be written: %s",

@@ -51,9 +51,8 @@ static int version_run(struct cli *cli, int argc, char **argv, struct error *err
     r = command_operands(&cmd_version, &operands, 0, 0, err);
     if (r < 0)
         return r;
-    cli->json = args.json;
     (void)snprintf(protocol, sizeof protocol, "%d.%d", WIRE_VERSION_MAJOR, WIRE_VERSION_MINOR);
-    if (!cli->json) {
+    if (!args.json) {
         version_text(cli->out, protocol);
         return CLI_EXIT_OK;
     }

@@ -13,15 +13,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/options.h"
+#include "core/outcome.h"
 
-/* What main returns. Any other status from 0 to 255 is that of a command that was run. */
+/* What main returns, besides the status of a command that was run (core/outcome.h). */
 enum cli_exit {
     CLI_EXIT_OK = 0,
-    CLI_EXIT_TIMED_OUT = 124,  /* as timeout(1) */
-    CLI_EXIT_FAILED = 125,     /* atoll itself could not do it, whatever the error's class */
-    CLI_EXIT_NOT_EXEC = 126,   /* found, but could not be executed: as in a shell */
-    CLI_EXIT_NOT_FOUND = 127,  /* as in a shell */
-    CLI_EXIT_SIGNAL_BASE = 128 /* plus the signal that ended the command */
+    CLI_EXIT_FAILED = OUTCOME_FAILED, /* atoll itself could not do it, whatever the error's class */
 };
 
 struct command;
@@ -33,7 +30,6 @@ struct cli {
     struct log log;                        /* to standard error, level from ATOLL_LOG */
     bool verbose; /* a command's -v; main sets it if the log has LOG_LEVEL_INFO */
     bool colour;  /* on @out */
-    bool json;    /* a command's --json */
 };
 
 struct command_example {

@@ -51,81 +51,10 @@ void print_styled(FILE *f, bool colour, enum print_style style, const char *text
     fprintf(f, "%s%s%s", styled ? style_start(style) : "", text, styled ? "\033[0m" : "");
 }
 
-/* Characters, taking a byte that continues a UTF-8 sequence for none. */
-static size_t text_columns(const char *text)
-{
-    size_t n = 0;
-
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
-
 static void print_spaces(FILE *f, size_t n)
 {
     for (; n > 0; n--)
         putc(' ', f);
-}
-
-/* A printable copy, or NULL. */
-static char *cell_text(const struct print_cell *cell)
-{
-    char *text = strdup(cell->text ? cell->text : "");
-
-    if (text)
-        text_make_printable(text);
-    return text;
-}
-
-/* The cells of a row up to the last with text in it: behind that nothing is padded. */
-static size_t row_length(const struct print_cell *row, size_t columns)
-{
-    while (columns > 0 && (!row[columns - 1].text || row[columns - 1].text[0] == '\0'))
-        columns--;
-    return columns;
-}
-
-static int row_measure(const struct print_cell *row, size_t columns, size_t *width)
-{
-    for (size_t c = 0; c < columns; c++) {
-        _cleanup_free_ char *text = cell_text(&row[c]);
-
-        if (!text)
-            return -ENOMEM;
-        width[c] = text_columns(text) > width[c] ? text_columns(text) : width[c];
-    }
-    return 0;
-}
-
-static int row_print(FILE *f, bool colour, const struct print_cell *row, size_t columns,
-                     const size_t *width)
-{
-    size_t end = row_length(row, columns);
-
-    for (size_t c = 0; c < end; c++) {
-        _cleanup_free_ char *text = cell_text(&row[c]);
-
-        if (!text)
-            return -ENOMEM;
-        print_styled(f, colour, row[c].style, text);
-        if (c + 1 < end)
-            print_spaces(f, width[c] - text_columns(text) + 2);
-    }
-    putc('\n', f);
-    return 0;
-}
-
-int print_table(FILE *f, bool colour, const struct print_cell *cells, size_t columns, size_t rows,
-                struct error *err)
-{
-    _cleanup_free_ size_t *width = calloc(columns > 0 ? columns : 1, sizeof *width);
-    int r = width ? 0 : -ENOMEM;
-
-    for (size_t i = 0; r == 0 && i < rows; i++)
-        r = row_measure(cells + i * columns, columns, width);
-    for (size_t i = 0; r == 0 && i < rows; i++)
-        r = row_print(f, colour, cells + i * columns, columns, width);
-    return r == 0 ? 0 : error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
 }
 
 void print_wrapped(FILE *f, size_t column, size_t indent, const char *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Printing for people and programs: colour, wrapped text, aligned tables, JSON, human units.
+ * Printing for people and programs: colour, wrapped text, JSON, human units.
  *
  * Streams remember a failed write, so single calls are not checked; print_flush() is called once
  * at the end and reports it.
@@ -22,21 +22,6 @@ bool print_colour_wanted(FILE *f);
 
 /** print_styled() - @text in @style if @colour, else as it is */
 void print_styled(FILE *f, bool colour, enum print_style style, const char *text);
-
-struct print_cell {
-    const char *text; /* borrowed; NULL is an empty cell */
-    enum print_style style;
-};
-
-/**
- * print_table() - rows of aligned columns, two blanks between them
- * @cells: borrowed; @rows rows of @columns cells, row after row; a heading is a first row
- *
- * Control bytes and broken UTF-8 are replaced, since cells may come from inside a sandbox. A
- * character counts as one column. Return: 0 or -ENOMEM (terminal).
- */
-int print_table(FILE *f, bool colour, const struct print_cell *cells, size_t columns, size_t rows,
-                struct error *err);
 
 /**
  * print_wrapped() - words of @text, lines filled up to column 80

@@ -132,7 +132,6 @@ static int tell_step(struct keeper *k, struct message *m)
         return -EPROTO;
     step_describe(&k->sandbox.plan->steps[x.index], text, sizeof text);
     x.text = text;
-    x.detail = "";
     step_report_encode(&w, &x);
     keeper_send(k, MSG_STEP, k->create_id, &w, -EBADF);
     return 0;

@@ -91,8 +91,7 @@ static void send_step(struct setup *s, uint16_t type, size_t index, int error, u
 {
     uint8_t buf[512], head[FRAME_HEADER_BYTES];
     struct writer w = writer_over(buf, sizeof buf);
-    struct step_report report = {
-        .index = (uint32_t)index, .error = (uint32_t)error, .us = us, .detail = s->detail};
+    struct step_report report = {.index = (uint32_t)index, .error = (uint32_t)error, .us = us};
     int r;
 
     step_report_encode(&w, &report);

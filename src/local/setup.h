@@ -29,8 +29,6 @@ struct setup {
     bool planned; /* the plan is made, the ids are mapped */
     int landlock_abi;
     int volume_fds[LIMIT_VOLUMES + 1]; /* mounts the keeper made: volumes, then the image */
-    char detail[160];                  /* what of the current step failed, if one thing of several
-                                        */
 };
 
 /**

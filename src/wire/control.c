@@ -265,12 +265,11 @@ void step_report_encode(struct writer *w, const struct step_report *x)
     field_put_u32(w, TAG_ERROR_CODE, x->error);
     field_put_u64(w, TAG_STEP_US, x->us);
     field_put_string(w, TAG_STEP_TEXT, x->text ? x->text : "");
-    field_put_string(w, TAG_STEP_DETAIL, x->detail ? x->detail : "");
 }
 
 int step_report_decode(struct reader message, struct step_report *ret)
 {
-    struct step_report x = {.text = "", .detail = ""};
+    struct step_report x = {.text = ""};
     struct field f;
     bool good = true;
 
@@ -283,8 +282,6 @@ int step_report_decode(struct reader message, struct step_report *ret)
             good = field_u64(&f, &x.us);
         else if (f.tag == TAG_STEP_TEXT)
             good = (x.text = field_string(&f)) != NULL;
-        else if (f.tag == TAG_STEP_DETAIL)
-            good = (x.detail = field_string(&f)) != NULL;
     }
     if (!good || message.bad)
         return -EPROTO;

@@ -85,7 +85,6 @@ enum field_tag {
     TAG_STEP_INDEX = 80,
     TAG_STEP_TEXT,
     TAG_STEP_US,
-    TAG_STEP_DETAIL,
     TAG_ENDED_BY,
     TAG_LANDLOCK_ABI,
 
@@ -212,10 +211,9 @@ int stream_data_decode(struct reader message, struct stream_data *ret);
 /* STEP and FAULT: the place in the plan, and how it went. */
 struct step_report {
     uint32_t index;
-    uint32_t error;     /* errno; 0: done */
-    uint64_t us;        /* what it took */
-    const char *text;   /* the step as the plan prints it; may be empty */
-    const char *detail; /* what of it failed; may be empty */
+    uint32_t error;   /* errno; 0: done */
+    uint64_t us;      /* what it took */
+    const char *text; /* the step as the plan prints it; may be empty */
 };
 
 void step_report_encode(struct writer *w, const struct step_report *x);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printing: tables, wrapped text, JSON, units, colour, and writes that fail. */
+/* Printing: wrapped text, JSON, units, colour, and writes that fail. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,41 +34,6 @@ static void assert_buffer(struct buffer *b, const char *want)
     assert_int_equal(fclose(b->f), 0);
     assert_string_equal(b->text, want);
     free(b->text);
-}
-
-static void a_table_is_aligned_by_characters_and_has_no_trailing_blanks(void **state)
-{
-    static const struct print_cell cells[] = {
-        {.text = "NAME"}, {.text = "STATE"}, {.text = "NOTE"},    {.text = "\xC3\xA9t\xC3\xA9"},
-        {.text = "ok"},   {.text = NULL},    {.text = "network"}, {.text = NULL},
-        {.text = "none"},
-    };
-    struct error err = ERROR_INIT;
-    struct buffer b;
-
-    (void)state;
-    buffer_open(&b);
-    assert_int_equal(print_table(b.f, true, cells, 3, 3, &err), 0);
-    assert_buffer(&b, "NAME     STATE  NOTE\n\xC3\xA9t\xC3\xA9      ok\nnetwork         none\n");
-    buffer_open(&b);
-    assert_int_equal(print_table(b.f, true, NULL, 3, 0, &err), 0);
-    assert_buffer(&b, "");
-}
-
-static void bytes_in_a_table_cannot_drive_the_terminal(void **state)
-{
-    static const struct print_cell cells[] = {
-        {"a\033[31m\nb\xFF", PRINT_PLAIN}, {"x", PRINT_BAD}, {"12345678", PRINT_GOOD}, {"y", 0}};
-    struct error err = ERROR_INIT;
-    struct buffer b;
-
-    (void)state;
-    buffer_open(&b);
-    assert_int_equal(print_table(b.f, false, cells, 2, 2, &err), 0);
-    assert_buffer(&b, "a?[31m?b?  x\n12345678   y\n");
-    buffer_open(&b);
-    assert_int_equal(print_table(b.f, true, cells, 2, 2, &err), 0);
-    assert_buffer(&b, "a?[31m?b?  \033[31mx\033[0m\n\033[32m12345678\033[0m   y\n");
 }
 
 static void long_text_is_wrapped_and_indented(void **state)
@@ -191,8 +156,6 @@ static void only_text_with_a_style_is_styled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_is_aligned_by_characters_and_has_no_trailing_blanks),
-        cmocka_unit_test(bytes_in_a_table_cannot_drive_the_terminal),
         cmocka_unit_test(long_text_is_wrapped_and_indented),
         cmocka_unit_test(json_is_one_line),
         cmocka_unit_test(a_write_that_failed_is_reported),
