@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts that may come from anywhere, as JSON. */
+#pragma once
+
+#include <jansson.h>
+
+/**
+ * json_text() - @text as a JSON string
+ * @text: copied; bytes that are not UTF-8, which JSON cannot hold, become '?'. NULL gives NULL,
+ * which the form "o*" of json_pack() leaves out
+ *
+ * Return: a new reference, or NULL without memory.
+ */
+json_t *json_text(const char *text);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules that hold on every backend. */
+#include "base/cleanup.h"
+#include "core/backend_tables.h"
+#include "base/guards.h"
+
+#define CONTRADICTED(name)                                                                         \
+    {                                                                                              \
+        .when = WHEN_CONTRADICTED,                                                                 \
+        RULE_REFUSED(name,                                                                         \
+                     "with block_network false everything may pass, so a list of what may pass "   \
+                     "says nothing",                                                               \
+                     "Set spec.block_network to true to allow only what is listed, or remove the " \
+                     "lists")                                                                      \
+    }
+
+#define BY_TOOLSET(name)                                                                           \
+    {                                                                                              \
+        RULE_ACCEPTED(name, "kept by the tools of an agent, the same on every backend", "atoll")   \
+    }
+
+const struct capability_rule backend_common_rules[] = {
+    CONTRADICTED(SPEC_FIELD_BLOCK_NETWORK),
+    CONTRADICTED(SPEC_FIELD_ALLOW_EGRESS_TO),
+    CONTRADICTED(SPEC_FIELD_ALLOW_EGRESS_TO_CIDRS),
+    {.when = WHEN_CONTRADICTED,
+     RULE_REFUSED(SPEC_FIELD_PRIVATE_CIDRS,
+                  "it says which private ranges an open network may reach, and the network is "
+                  "closed",
+                  "Put the ranges into spec.allow_egress_to_cidrs, or set spec.block_network to "
+                  "false")},
+    {.when = WHEN_LACKS,
+     .number = FEATURE_FILES,
+     RULE_REFUSED(SPEC_FIELD_INPUTS, "the backend takes no files in",
+                  "Put the files into the image")},
+    {RULE_ENFORCED(SPEC_FIELD_INPUTS, "copied in before the first command", "atoll")},
+    {.when = WHEN_LACKS,
+     .number = FEATURE_REOPEN,
+     RULE_REFUSED(SPEC_FIELD_ATTACH_TO,
+                  "the backend cannot reach a sandbox that another run has made",
+                  "Remove toolset.attach_to, or use the backend local")},
+    BY_TOOLSET(SPEC_FIELD_ATTACH_TO),
+    BY_TOOLSET(SPEC_FIELD_TOOLSET_OWNER),
+    BY_TOOLSET(SPEC_FIELD_TOOL_PREFIX),
+    BY_TOOLSET(SPEC_FIELD_DEFAULT_COMMAND_TIMEOUT),
+    BY_TOOLSET(SPEC_FIELD_MAX_COMMAND_TIMEOUT),
+    BY_TOOLSET(SPEC_FIELD_MAX_OUTPUT_LINES),
+    BY_TOOLSET(SPEC_FIELD_MAX_OUTPUT_BYTES),
+    BY_TOOLSET(SPEC_FIELD_MAX_READ_BYTES),
+    BY_TOOLSET(SPEC_FIELD_EXPORTS),
+    BY_TOOLSET(SPEC_FIELD_MAX_EXPORT_BYTES),
+    BY_TOOLSET(SPEC_FIELD_EXPORT_CREDENTIALS),
+    BY_TOOLSET(SPEC_FIELD_MASK),
+};
+const size_t backend_common_n_rules = ARRAY_SIZE(backend_common_rules);
