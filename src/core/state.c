@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state folder: finding, publishing and listing held sandboxes. */
+#include "core/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "core/state_record.h"
+#include "base/guards.h"
+
+enum { BACKLOG = 128 };
+
+void state_record_done(struct state_record *r)
+{
+    free(r->name);
+    free(r->owner);
+    free(r->image);
+    free(r->program);
+    string_list_done(&r->tags);
+    *r = (struct state_record){0};
+}
+
+void state_records_free(struct state_record *r, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        state_record_done(&r[i]);
+    free(r);
+}
+
+static int folder_path(char *buf, size_t size)
+{
+    const char *chosen = getenv("ATOLL_STATE_DIR"), *runtime = getenv("XDG_RUNTIME_DIR");
+    int n;
+
+    if (chosen && chosen[0] == '/')
+        n = snprintf(buf, size, "%s", chosen);
+    else if (runtime && runtime[0] == '/')
+        n = snprintf(buf, size, "%s/atoll", runtime);
+    else if (geteuid() == 0)
+        n = snprintf(buf, size, "/run/atoll");
+    else
+        n = snprintf(buf, size, "/tmp/atoll-%u", (unsigned)geteuid());
+    return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
+static int folder_error(const char *path, int code, const char *what, struct error *err)
+{
+    (void)error_set(err, ERROR_TERMINAL, code, "the state folder %s %s", path, what);
+    return error_remedy(err, "Set ATOLL_STATE_DIR to a folder that only you can enter");
+}
+
+/* Whoever could write to it could stand in for a keeper. */
+static int folder_judge(int fd, const char *path, struct error *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return folder_error(path, errno, "cannot be examined", err);
+    if (!S_ISDIR(st.st_mode))
+        return folder_error(path, ENOTDIR, "is not a folder", err);
+    if (st.st_uid != geteuid())
+        return folder_error(path, EPERM, "belongs to another user", err);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return folder_error(path, EPERM, "can be written to by others", err);
+    return 0;
+}
+
+int state_folder_open(struct error *err)
+{
+    char path[PATH_MAX];
+    int r = folder_path(path, sizeof path);
+
+    if (r < 0)
+        return folder_error("path", -r, "is too long", err);
+    const char *chosen = getenv("ATOLL_STATE_DIR");
+    if (chosen && chosen[0] != '\0' && chosen[0] != '/') {
+        (void)error_set(err, ERROR_USAGE, EINVAL, "ATOLL_STATE_DIR is '%s', not an absolute path",
+                        chosen);
+        return error_remedy(err, "Set it to the full path of a folder");
+    }
+    _cleanup_fd_ int fd = -EBADF;
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        (void)error_set(err, ERROR_TERMINAL, errno, "the state folder %s cannot be made: %s", path,
+                        strerror(errno));
+        return error_remedy(err, "Set ATOLL_STATE_DIR to a folder that you may write to");
+    }
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return folder_error(
+            path, errno,
+            errno == ENOTDIR || errno == ELOOP ? "is not a folder" : "cannot be opened", err);
+    r = folder_judge(fd, path, err);
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* A socket's address that is as short as a descriptor's number, however long the folder's path. */
+static void control_address(int folder, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    (void)snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/control", folder);
+}
+
+/* Return: an owned listening socket in @folder, or a negative errno. */
+static int listen_in(int folder)
+{
+    struct sockaddr_un address;
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    control_address(folder, &address);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(fd, BACKLOG) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* Removes the two files and the folder @name of @state. */
+static void remove_folder(int state, const char *name)
+{
+    _cleanup_fd_ int folder = openat(state, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (folder < 0)
+        return;
+    (void)unlinkat(folder, "control", 0);
+    (void)unlinkat(folder, "record.json", 0);
+    (void)unlinkat(state, name, AT_REMOVEDIR);
+}
+
+/* Return: as state_publish(), in the folder @name that exists already. */
+static int fill_folder(int state, const char *name, const struct state_record *r)
+{
+    _cleanup_fd_ int folder = openat(state, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    _cleanup_fd_ int fd = folder < 0 ? -errno : listen_in(folder);
+    int result = fd < 0 ? fd : state_record_write(folder, r);
+
+    if (result == 0 && renameat(state, name, state, r->id) < 0)
+        result = -errno;
+    return result < 0 ? result : TAKE_FD(fd);
+}
+
+int state_publish(const struct state_record *r, struct error *err)
+{
+    char name[SANDBOX_ID_BYTES + 8];
+    _cleanup_fd_ int state = state_folder_open(err);
+    int result;
+
+    if (state < 0)
+        return state;
+    (void)snprintf(name, sizeof name, ".new-%s", r->id);
+    result = mkdirat(state, name, 0700) < 0 ? -errno : fill_folder(state, name, r);
+    if (result < 0) {
+        remove_folder(state, name);
+        (void)error_set(err, ERROR_TERMINAL, -result,
+                        "the sandbox's record cannot be written to the state folder: %s",
+                        strerror(-result));
+        return error_remedy(err,
+                            "Set ATOLL_STATE_DIR to a folder with room on a local file system");
+    }
+    return result;
+}
+
+void state_withdraw(const char *id)
+{
+    struct error ignored = ERROR_INIT;
+    _cleanup_fd_ int state = state_folder_open(&ignored);
+
+    if (state >= 0)
+        remove_folder(state, id);
+}
+
+/* Return: an owned connected socket; -EAGAIN when the keeper lets nobody in now, which only a
+ * socket with @flags SOCK_NONBLOCK says instead of waiting; a negative errno: see is_dead(). */
+static int connect_in(int folder, int flags)
+{
+    static const struct timeval patience = {.tv_sec = 5};
+    struct sockaddr_un address;
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+
+    control_address(folder, &address);
+    /* SO_SNDTIMEO is also how long connect(2) waits for a place in the queue (socket(7)). */
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* Nobody listens on the socket, or it has been removed. */
+static bool is_dead(int r)
+{
+    return r == -ECONNREFUSED || r == -ENOENT;
+}
+
+static int gone(const char *id, struct error *err)
+{
+    (void)error_set(err, ERROR_TERMINAL, ENOENT, "sandbox %s is gone", id);
+    return error_remedy(err, "It was removed or its lifetime is over; create another one");
+}
+
+int state_connect(const char *id, struct error *err)
+{
+    struct place here;
+    int r = place_read(&here);
+
+    if (r < 0)
+        return error_set(err, ERROR_TERMINAL, -r, "this host's boot id cannot be read: %s",
+                         strerror(-r));
+    r = sandbox_id_check(id, &here, err);
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int state = state_folder_open(err);
+    if (state < 0)
+        return state;
+    _cleanup_fd_ int folder = openat(state, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return errno == ENOENT ? gone(id, err)
+                               : error_set(err, ERROR_TERMINAL, errno,
+                                           "the record of sandbox %s cannot be opened: %s", id,
+                                           strerror(errno));
+    r = connect_in(folder, 0); /* waits when a hundred others are being let in */
+    if (is_dead(r)) {
+        remove_folder(state, id);
+        return gone(id, err);
+    }
+    if (r < 0)
+        return error_set(err, ERROR_TERMINAL, -r, "the keeper of sandbox %s cannot be reached: %s",
+                         id, strerror(-r));
+    return r;
+}
+
+/* A record of here and now whose keeper lives, be it busy. Its folder is removed if the keeper is
+ * dead. */
+static bool take_record(int state, const char *name, const struct place *here,
+                        struct state_record *ret)
+{
+    struct error ignored = ERROR_INIT;
+    _cleanup_fd_ int folder = openat(state, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (folder < 0)
+        return false;
+    if (sandbox_id_check(name, here, &ignored) < 0) {
+        if (sandbox_id_is_earlier(name, here))
+            remove_folder(state, name);
+        return false;
+    }
+    _cleanup_fd_ int fd = connect_in(folder, SOCK_NONBLOCK);
+    if (is_dead(fd))
+        remove_folder(state, name);
+    if ((fd < 0 && fd != -EAGAIN) || state_record_read(folder, ret) < 0)
+        return false;
+    if (strcmp(ret->id, name) == 0)
+        return true;
+    state_record_done(ret);
+    return false;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct state_record *x = a, *y = b;
+
+    if (x->created_at_us != y->created_at_us)
+        return x->created_at_us < y->created_at_us ? -1 : 1;
+    return strcmp(x->id, y->id);
+}
+
+static int append(struct state_record **list, size_t *n, const struct state_record *r)
+{
+    struct state_record *more = reallocarray(*list, *n + 1, sizeof *more);
+
+    if (!more)
+        return -ENOMEM;
+    *list = more;
+    more[(*n)++] = *r;
+    return 0;
+}
+
+static int read_folder(DIR *dir, const struct place *here, struct state_record **list, size_t *n)
+{
+    const struct dirent *e;
+
+    while ((e = readdir(dir))) {
+        struct state_record r = {0};
+
+        if (strncmp(e->d_name, "sb-", 3) != 0 || !take_record(dirfd(dir), e->d_name, here, &r))
+            continue;
+        if (append(list, n, &r) < 0) {
+            state_record_done(&r);
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+int state_list(struct state_record **ret, size_t *ret_n, struct error *err)
+{
+    struct state_record *list = NULL;
+    struct place here;
+    size_t n = 0;
+    int fd = state_folder_open(err), r;
+
+    if (fd < 0)
+        return fd;
+    _cleanup_(dir_closep) DIR *dir = fdopendir(fd);
+    if (!dir)
+        fd_closep(&fd);
+    r = dir ? place_read(&here) : -ENOMEM;
+    if (r == 0)
+        r = read_folder(dir, &here, &list, &n);
+    if (r < 0) {
+        state_records_free(list, n);
+        return error_set(err, ERROR_TERMINAL, -r, "the state folder cannot be read: %s",
+                         strerror(-r));
+    }
+    if (n > 1)
+        qsort(list, n, sizeof *list, by_age);
+    *ret = list;
+    *ret_n = n;
+    return 0;
+}

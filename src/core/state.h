@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state folder: what tells of the local sandboxes that are held. One folder for each, named by
+ * its id, with
+ *
+ *     control      the socket of its keeper
+ *     record.json  what it is, for `atoll list` and for people; no values of variables
+ *
+ * It is $ATOLL_STATE_DIR, else $XDG_RUNTIME_DIR/atoll, else /run/atoll for root, else
+ * /tmp/atoll-UID. It is made with mode 0700, and refused when it is another user's or others may
+ * write to it; a sandbox's own folder in it is always 0700. A keeper makes its
+ * sandbox's folder when the sandbox stands and removes it with the sandbox. One whose keeper was
+ * killed is left behind; its socket refuses connections, which proves that nobody is there.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "core/sandbox_id.h"
+#include "core/spec.h"
+
+enum { STATE_RECORD_VERSION = 1 };
+
+/* What record.json holds. Owned strings, NULL where there is none. */
+struct state_record {
+    char id[SANDBOX_ID_BYTES];
+    struct place place;
+    int64_t pid;                           /* of the keeper */
+    uint64_t created_at_us, expires_at_us; /* since the epoch; 0: never */
+    char *name, *owner, *image, *program;  /* program: version of the keeper's */
+    struct string_list tags;               /* K=V */
+};
+
+void state_record_done(struct state_record *r);
+
+/** state_folder_open() - the state folder, made if absent; an owned fd or -errno with an error */
+int state_folder_open(struct error *err);
+
+/**
+ * state_publish() - let a sandbox be found
+ * @r: its id and all the rest
+ *
+ * Makes its folder under another name, with a listening socket and the record in it, and renames it
+ * last: whoever sees it can connect. Return: an owned listening socket, non-blocking, or a negative
+ * errno with an error; then nothing is left.
+ */
+int state_publish(const struct state_record *r, struct error *err);
+
+/** state_withdraw() - remove the folder of sandbox @id; harmless when it is gone */
+void state_withdraw(const char *id);
+
+/**
+ * state_connect() - reach the keeper of a held sandbox
+ *
+ * Return: an owned, connected, non-blocking socket; a negative errno with an error that says why
+ * not: no id, another host, boot or user, never there, or gone.
+ */
+int state_connect(const char *id, struct error *err);
+
+/**
+ * state_list() - the held sandboxes that live, oldest first
+ *
+ * Folders of dead keepers are removed on the way; records of other hosts, boots and users are
+ * passed over. @ret is owned by the caller: state_records_free().
+ */
+int state_list(struct state_record **ret, size_t *ret_n, struct error *err);
+void state_records_free(struct state_record *r, size_t n);
