@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of libatoll share: a context with its loop, operations and sandboxes.
+ *
+ * An operation of each kind is a struct that begins with struct atoll_op; its class says how it is
+ * given up and freed. Callbacks of the layers below mark operations as done and do nothing else
+ * that a caller could see: no code of the caller's ever runs from within here.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "atoll.h"
+#include "base/error.h"
+#include "base/loop.h"
+#include "client/files.h"
+#include "client/session.h"
+#include "core/spec.h"
+
+struct atoll_spec {
+    struct spec spec;
+    uint64_t given; /* fields that were set, as spec_field_bit() */
+};
+
+/* A keeper or backend program whose sandbox nobody holds any more: it is waited for. */
+struct left_child {
+    struct left_child *next;
+    struct atoll *a;
+    struct child child;
+    struct loop_source source;
+    bool ends; /* its sandbox is ending, so atoll_free() waits for it */
+    bool backend;
+};
+
+struct atoll {
+    struct loop loop;
+    char *program; /* as atoll_set_program() */
+    struct atoll_op *ops;
+    struct atoll_sandbox *sandboxes;
+    struct left_child *children;
+};
+
+struct op_class {
+    /*
+     * Give it up. Return: whether it is over by that; else it becomes done later. Called once, and
+     * only while it is not done.
+     */
+    bool (*cancel)(struct atoll_op *op);
+    /* Let go of its sandbox, whose connection was closed. May be NULL. */
+    void (*detach)(struct atoll_op *op);
+    /* Free what it holds besides itself; it is done, or was given up. */
+    void (*release)(struct atoll_op *op);
+};
+
+struct atoll_op {
+    const struct op_class *class;
+    struct atoll *a;
+    struct atoll_sandbox *sb; /* of which it is; NULL: of none, or that was let go */
+    struct atoll_op *next, **link;
+    bool done;
+    bool failed;
+    int given_up; /* ECANCELED or ETIMEDOUT, once it was */
+    struct atoll_error error;
+    struct loop_timer timeout;
+    void *data;
+};
+
+struct atoll_sandbox {
+    struct atoll *a;
+    struct atoll_sandbox *next, **link;
+    struct session session;
+    struct files files;
+    char *id;
+    char *workdir; /* NULL: not known */
+    bool owned;
+    bool local;
+    struct atoll_op *opening; /* the create or open whose result it is to be; not yet handed out */
+};
+
+/* --- context.c --- */
+
+/** api_error() - an error as callers see it; @ret may be NULL. Return: -err->code */
+int api_error(struct atoll_error *ret, const struct error *err);
+
+/** context_leave() - take over the child of a session that was closed */
+void context_leave(struct atoll *a, struct session *s, bool ends);
+
+/* --- op.c --- */
+
+/**
+ * op_new() - a zeroed operation of @size bytes, under way
+ * @sb: NULL: of none
+ *
+ * Return: NULL without memory.
+ */
+void *op_new(struct atoll *a, struct atoll_sandbox *sb, const struct op_class *class, size_t size);
+
+/** op_done() - it ended well */
+void op_done(struct atoll_op *op);
+
+/** op_fail() - it ended badly; if it was given up, that is its error. Harmless on a done one */
+void op_fail(struct atoll_op *op, const struct error *err);
+
+/** op_fail_errno() - the same for what has no words of its own: "WHAT: strerror" */
+void op_fail_errno(struct atoll_op *op, int code, const char *what);
+
+/** op_give_up() - cancel with @code as its error */
+void op_give_up(struct atoll_op *op, int code);
+
+/** op_is() - whether @op is of that class; NULL is of none */
+bool op_is(const struct atoll_op *op, const struct op_class *class);
+
+/* --- sandbox.c --- */
+
+/** sandbox_new() - a handle without a connection; NULL without memory */
+struct atoll_sandbox *sandbox_new(struct atoll *a);
+
+/** sandbox_free() - close the connection and free; what is under way fails */
+void sandbox_free(struct atoll_sandbox *sb);
+
+/** sandbox_connect_backend() - begin to speak with the program of backend @name */
+int sandbox_connect_backend(struct atoll_sandbox *sb, const char *name, struct error *err);
+
+/* --- capture.c --- */
+
+/* The last bytes of a stream, and how many there were. */
+struct capture {
+    uint8_t *bytes; /* a ring once it is full */
+    size_t capacity, length, start;
+    size_t max;
+    uint64_t total;
+};
+
+/** capture_space() - where the next bytes may be read to, at least one; NULL without memory */
+uint8_t *capture_space(struct capture *c, size_t *ret_room);
+
+/** capture_took() - @n bytes were put there */
+void capture_took(struct capture *c, size_t n);
+
+/** capture_add() - copy bytes in; 0 or -ENOMEM */
+int capture_add(struct capture *c, const void *data, size_t len);
+
+/** capture_finish() - in a row from bytes[0] on, with a NUL behind them; 0 or -ENOMEM */
+int capture_finish(struct capture *c);
+
+void capture_done(struct capture *c);
+
+/* --- what the accessors of op.c ask of the classes --- */
+
+struct atoll_sandbox *create_result(struct atoll_op *op);
+size_t info_count(const struct atoll_op *op);
+const struct atoll_info *info_result(const struct atoll_op *op, size_t i);
+size_t commands_count(const struct atoll_op *op);
+const struct atoll_command *command_result(const struct atoll_op *op, size_t i);
+const struct atoll_exit *exit_result(const struct atoll_op *op);
+int exec_take_fd(struct atoll_op *op, int i);
+const void *exec_output(const struct atoll_op *op, int stream, size_t *ret_len);
+int exec_signal(struct atoll_op *op, int signal);
+int file_take_fd(struct atoll_op *op, int i);
+const void *file_output(const struct atoll_op *op, size_t *ret_len);
+size_t file_count(const struct atoll_op *op);
+
+extern const struct op_class create_class, destroy_class, query_class, exec_class, file_class;
