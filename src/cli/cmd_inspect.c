@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* atoll inspect: what a sandbox is and uses. */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/handle.h"
+#include "cli/print.h"
+#include "cli/sandbox_text.h"
+#include "base/guards.h"
+
+struct inspect_args {
+    bool json;
+};
+
+static const struct option inspect_options[] = {
+    OPTION_JSON(offsetof(struct inspect_args, json)),
+};
+
+enum { LABEL_WIDTH = 14, ROW_BYTES = 2 * SANDBOX_WORDS + 64 };
+
+static void row(struct cli *cli, const char *label, const char *value)
+{
+    char shown[1200];
+
+    (void)snprintf(shown, sizeof shown, "%s", value && value[0] ? value : "-");
+    text_make_printable(shown);
+    fprintf(cli->out, "%-*s%s\n", LABEL_WIDTH, label, shown);
+}
+
+static void row_time(struct cli *cli, const char *label, uint64_t epoch_us, const char *none)
+{
+    char at[SANDBOX_WORDS], span[SANDBOX_WORDS], text[ROW_BYTES];
+    const uint64_t now = clock_epoch_us();
+
+    if (epoch_us == 0) {
+        row(cli, label, none);
+        return;
+    }
+    sandbox_time_text(at, epoch_us);
+    sandbox_span_text(span, epoch_us > now ? epoch_us - now : now - epoch_us);
+    (void)snprintf(text, sizeof text, "%s (%s%s%s)", at, epoch_us > now ? "in " : "", span,
+                   epoch_us > now ? "" : " ago");
+    row(cli, label, text);
+}
+
+/* "3 of 4096"; a limit of 0 is none. */
+static void row_use(struct cli *cli, const char *label, uint64_t used, uint64_t limit)
+{
+    char text[ROW_BYTES];
+
+    if (limit == 0 && used == 0) /* none of a sandbox that stands: it is not known */
+        text[0] = '\0';
+    else if (limit > 0)
+        (void)snprintf(text, sizeof text, "%llu of %llu", (unsigned long long)used,
+                       (unsigned long long)limit);
+    else
+        (void)snprintf(text, sizeof text, "%llu", (unsigned long long)used);
+    row(cli, label, text);
+}
+
+static void row_disk(struct cli *cli, const struct atoll_info *i)
+{
+    char used[SANDBOX_WORDS], limit[SANDBOX_WORDS], text[ROW_BYTES];
+
+    sandbox_bytes_text(used, i->disk_used);
+    sandbox_bytes_text(limit, i->disk_limit);
+    (void)snprintf(text, sizeof text, "%s of %s", used, limit);
+    row(cli, "disk", i->disk_limit > 0 ? text : i->disk_used > 0 ? used : NULL);
+}
+
+static void row_fences(struct cli *cli, const struct atoll_info *i)
+{
+    char text[ROW_BYTES] = "those of the backend";
+
+    if (!i->backend || strcmp(i->backend, "local") == 0)
+        (void)snprintf(text, sizeof text,
+                       i->landlock_abi > 0
+                           ? "namespaces, system call filter, Landlock (ABI %u)"
+                           : "namespaces, system call filter; the kernel has no Landlock",
+                       i->landlock_abi);
+    row(cli, "fences", text);
+}
+
+static void print_info(struct cli *cli, const struct atoll_info *i)
+{
+    char text[ROW_BYTES];
+
+    row(cli, "id", i->id);
+    row(cli, "name", i->name);
+    row(cli, "state", i->state);
+    row(cli, "backend", i->backend);
+    row(cli, "image", i->image);
+    row(cli, "workdir", i->workdir);
+    row(cli, "hostname", i->hostname);
+    (void)snprintf(text, sizeof text, "%u:%u", i->uid, i->gid);
+    row(cli, "user", text);
+    row_time(cli, "created", i->created_at_us, "-");
+    row_time(cli, "expires", i->expires_at_us, "never");
+    if (i->idle_us > 0)
+        sandbox_span_text(text, i->idle_us);
+    row(cli, "idle timeout", i->idle_us > 0 ? text : "none");
+    row_disk(cli, i);
+    row_use(cli, "inodes", i->inodes_used, i->inodes_limit);
+    row_use(cli, "processes", i->processes, i->pids_limit);
+    (void)snprintf(text, sizeof text, "%u", i->commands);
+    row(cli, "commands", text);
+    row_fences(cli, i);
+    row(cli, "owner", i->owner);
+    for (const char *const *t = i->tags; t && *t; t++)
+        row(cli, t == i->tags ? "tags" : "", *t);
+    if (!i->tags || !*i->tags)
+        row(cli, "tags", NULL);
+}
+
+static int inspect(struct cli *cli, const char *id, bool json, struct error *err)
+{
+    _cleanup_(handle_done) struct handle h = HANDLE_INIT;
+    int r = handle_open(&h, id, err);
+
+    if (r < 0)
+        return r;
+    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_inspect(h.sandbox);
+    r = handle_wait(&h, op, err);
+    if (r < 0)
+        return r;
+    struct atoll_info i = *atoll_op_info(op, 0);
+    i.id = h.id; /* a backend program knows nothing of its own name in front */
+    if (!json) {
+        print_info(cli, &i);
+        return 0;
+    }
+    json_t *o = sandbox_json(&i);
+    if (sandbox_json_usage(o, &i) == 0)
+        return print_json(cli->out, o, err);
+    json_decref(o);
+    return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+}
+
+static int inspect_run(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct inspect_args args;
+    struct arguments operands;
+    int r = command_parse(&cmd_inspect, argc, argv, &args, &operands, err);
+
+    if (r == 0)
+        r = command_operands(&cmd_inspect, &operands, 1, 1, err);
+    return r < 0 ? r : inspect(cli, operands.v[0], args.json, err);
+}
+
+static const struct command_example inspect_examples[] = {
+    {"atoll inspect box", "see how long it stands still, and how full its disk is"},
+};
+
+const struct command cmd_inspect = {
+    .name = "inspect",
+    .summary = "show what a sandbox is and uses",
+    .usage = "ID [--json]",
+    .description =
+        "Shows a sandbox's settings, how much it uses of what it may, and what fences it in. "
+        "Values of variables are never shown.",
+    .options = inspect_options,
+    .n_options = ARRAY_SIZE(inspect_options),
+    .examples = inspect_examples,
+    .n_examples = ARRAY_SIZE(inspect_examples),
+    .run = inspect_run,
+};

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* atoll rm: end sandboxes. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/handle.h"
+#include "cli/print.h"
+#include "cli/sandbox_text.h"
+#include "core/limits.h"
+#include "base/guards.h"
+
+struct rm_args {
+    struct text_list tags;
+    const char *owner;
+    bool force, json;
+};
+
+#define FIELD(name) offsetof(struct rm_args, name)
+
+static const struct option rm_options[] = {
+    {.name = "tag",
+     .arg = "KEY=VALUE",
+     .kind = OPTION_LIST,
+     .offset = FIELD(tags),
+     .max = LIMIT_LIST_ENTRIES,
+     .help = "all with this tag; with several, those that have all of them"},
+    {.name = "owner",
+     .arg = "NAME",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(owner),
+     .help = "all made for this owner"},
+    {.name = "force",
+     .letter = 'f',
+     .kind = OPTION_FLAG,
+     .offset = FIELD(force),
+     .help = "one that is gone already is no error"},
+    OPTION_JSON(FIELD(json)),
+};
+
+/* One that is to go. */
+struct doomed {
+    char *id; /* whole, or as typed when it could not be found */
+    struct atoll_op *open, *destroy;
+    struct atoll_sandbox *sandbox;
+    struct error error;
+};
+
+/* All of them, on one context: they end side by side. */
+struct removal {
+    struct handle h;
+    struct doomed *list;
+    size_t n, capacity;
+};
+
+static void removal_done(struct removal *x)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        struct doomed *d = &x->list[i];
+
+        atoll_op_free(d->open);
+        atoll_op_free(d->destroy);
+        if (d->sandbox)
+            atoll_sandbox_free(d->sandbox);
+        free(d->id);
+    }
+    free(x->list);
+    handle_done(&x->h);
+}
+
+/* @id is taken. Named twice, it goes once. */
+static int add(struct removal *x, char *id, const struct error *why, struct error *err)
+{
+    for (size_t i = 0; i < x->n && id; i++)
+        if (strcmp(x->list[i].id, id) == 0) {
+            free(id);
+            return 0;
+        }
+    if (id && x->n == x->capacity) {
+        size_t capacity = x->capacity * 2 + 8;
+        struct doomed *more = reallocarray(x->list, capacity, sizeof *more);
+
+        x->list = more ? more : x->list;
+        x->capacity = more ? capacity : x->capacity;
+    }
+    if (!id || x->n == x->capacity) {
+        free(id);
+        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+    }
+    x->list[x->n++] = (struct doomed){.id = id, .error = *why};
+    return 0;
+}
+
+static int add_named(struct removal *x, const struct arguments *operands, struct error *err)
+{
+    int r = 0;
+
+    for (int i = 0; i < operands->n && r == 0; i++) {
+        struct error why = ERROR_INIT;
+        char *id = NULL;
+
+        if (handle_find(operands->v[i], &id, &why) < 0)
+            id = strdup(operands->v[i]);
+        r = add(x, id, &why, err);
+    }
+    return r;
+}
+
+static int add_matching(struct removal *x, const struct rm_args *a, struct error *err)
+{
+    const struct sandbox_filter filter = {.tags = &a->tags, .owner = a->owner};
+    const struct error none = ERROR_INIT;
+    int r;
+
+    if (a->tags.n == 0 && !a->owner)
+        return 0;
+    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_list(x->h.context, "local");
+    r = handle_wait(&x->h, op, err);
+    for (size_t i = 0; r == 0 && i < atoll_op_count(op); i++)
+        if (sandbox_matches(atoll_op_info(op, i), &filter))
+            r = add(x, strdup(atoll_op_info(op, i)->id), &none, err);
+    return r;
+}
+
+/* Goes on with one; true when nothing more is to be waited for. */
+static bool move_on(struct doomed *d)
+{
+    if (d->error.code != 0)
+        return true;
+    if (!d->destroy) {
+        if (!atoll_op_done(d->open))
+            return false;
+        if (handle_result(d->open, &d->error) < 0)
+            return true;
+        d->sandbox = atoll_op_sandbox(d->open);
+        d->destroy = atoll_destroy(d->sandbox);
+    }
+    if (d->destroy && !atoll_op_done(d->destroy))
+        return false;
+    (void)handle_result(d->destroy, &d->error);
+    return true;
+}
+
+static int remove_all(struct removal *x, struct error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < x->n; i++)
+        if (x->list[i].error.code == 0) {
+            x->list[i].open = atoll_open(x->h.context, x->list[i].id);
+            if (!x->list[i].open)
+                return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+        }
+    for (bool all = false; r == 0 && !all;) {
+        all = true;
+        for (size_t i = 0; i < x->n; i++)
+            all = move_on(&x->list[i]) && all;
+        if (!all)
+            r = handle_poll(&x->h, NULL, 0, CLOCK_NEVER, err);
+    }
+    return r;
+}
+
+/* The first failure is the one that is told, after all have been tried. */
+static int judge(const struct removal *x, bool force, json_t *removed, struct error *err)
+{
+    size_t failed = 0;
+
+    for (size_t i = 0; i < x->n; i++) {
+        const struct doomed *d = &x->list[i];
+
+        if (d->error.code == 0) {
+            if (removed)
+                (void)json_array_append_new(removed, json_string(d->id));
+        } else if (!(force && d->error.code == ENOENT)) {
+            if (failed++ == 0)
+                *err = d->error;
+        }
+    }
+    return -err->code;
+}
+
+static int rm_checked(struct cli *cli, const struct rm_args *a, const struct arguments *operands,
+                      struct error *err)
+{
+    const struct sandbox_filter filter = {.tags = &a->tags};
+    _cleanup_(removal_done) struct removal x = {.h = HANDLE_INIT};
+    json_t *removed = NULL;
+    int r = sandbox_filter_check(&filter, err);
+
+    if (r == 0)
+        r = handle_begin(&x.h, err);
+    if (r == 0)
+        r = add_named(&x, operands, err);
+    if (r == 0)
+        r = add_matching(&x, a, err);
+    if (r == 0)
+        r = remove_all(&x, err);
+    if (r < 0)
+        return r;
+    removed = a->json ? json_array() : NULL;
+    r = judge(&x, a->force, removed, err);
+    if (!a->json)
+        return r;
+    struct error ignored = ERROR_INIT;
+    int printed =
+        print_json(cli->out, json_pack("{s:o}", "removed", removed), r < 0 ? &ignored : err);
+    return r < 0 ? r : printed;
+}
+
+static int rm_run(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct arguments operands;
+    struct rm_args a;
+    int r = command_parse(&cmd_rm, argc, argv, &a, &operands, err);
+
+    if (r == 0 && operands.n == 0 && a.tags.n == 0 && !a.owner && !a.force) {
+        (void)error_set(err, ERROR_USAGE, EINVAL, "it was not said which sandboxes are to go");
+        r = error_remedy(err, "Name them by their ids or names, or by --tag or --owner");
+    }
+    if (r == 0)
+        r = rm_checked(cli, &a, &operands, err);
+    options_done(rm_options, ARRAY_SIZE(rm_options), &a);
+    return r;
+}
+
+static const struct command_example rm_examples[] = {
+    {"atoll rm box", "end the sandbox called box"},
+    {"atoll rm --tag job=42", "end all sandboxes of one job; there may be none"},
+};
+
+const struct command cmd_rm = {
+    .name = "rm",
+    .summary = "end sandboxes and all that is in them",
+    .usage = "[OPTION]... ID...",
+    .description =
+        "Ends sandboxes and returns when nothing of them is left: no process, no mount, no file. "
+        "All that are named are tried, also when one fails; the first failure is told.\n\n"
+        "With --tag or --owner those that match go too; that none does is no error.",
+    .options = rm_options,
+    .n_options = ARRAY_SIZE(rm_options),
+    .examples = rm_examples,
+    .n_examples = ARRAY_SIZE(rm_examples),
+    .run = rm_run,
+};

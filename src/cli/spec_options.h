@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options that say what a sandbox is to be, shared by every command that makes or judges one.
+ * Each but --spec and --env-file is a field of core/spec_fields.h and takes what that field takes.
+ *
+ * A command has `struct spec_args` in its args struct and all rows in its table by one line:
+ *
+ *     struct run_args { struct spec_args spec; … };
+ *     static const struct option run_options[] = {SPEC_OPTIONS(struct run_args, spec), …};
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "core/limits.h"
+#include "core/problems.h"
+#include "core/spec.h"
+#include "core/spec_fields.h"
+
+struct spec_args {
+    const char *file, *backend, *image, *workdir, *user, *hostname, *owner, *cpu;
+    const char *egress_enforcement, *resolver, *proxy, *max_cost;
+    struct text_list volumes, env, env_files, inputs, publish, tags;
+    struct text_list allow, allow_cidr, allow_private;
+    uint64_t memory, disk, pids, lifetime, idle_timeout;
+    bool open_network;
+    enum option_state state[SPEC_FIELD__MAX]; /* of those with a single value */
+};
+
+/* The place of a row's value in @T, and for a single value of what became of it. */
+#define SPEC_OPTION_AT(T, m, member)   (offsetof(T, m) + offsetof(struct spec_args, member))
+#define SPEC_OPTION_LIST(T, m, member) .kind = OPTION_LIST, .offset = SPEC_OPTION_AT(T, m, member)
+#define SPEC_OPTION_ONE(T, m, k, member, id)                                                       \
+    .kind = (k), .offset = SPEC_OPTION_AT(T, m, member), .state = SPEC_OPTION_AT(T, m, state[id])
+
+/* SPEC_OPTIONS() - the rows, for a table of @T, whose member @m is a struct spec_args */
+/* clang-format off */
+#define SPEC_OPTIONS(T, m)                                                                         \
+    {.name = "spec", .arg = "FILE", .kind = OPTION_TEXT, .offset = SPEC_OPTION_AT(T, m, file),      \
+     .help = "read what the sandbox is to be from a YAML or JSON file, '-' for standard input; "   \
+             "options beside it change single values and add to lists, --no-NAME empties one"},    \
+    {.name = "backend", .arg = "NAME",                                                             \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, backend, SPEC_FIELD_NAME),                                 \
+     .help = "who makes the sandbox; 'local' unless given"},                                       \
+    {.name = "image", .arg = "REF",                                                                \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, image, SPEC_FIELD_IMAGE),                                  \
+     .help = "what the sandbox sees as its root: 'host' (the host's /usr, read-only) or "          \
+             "'dir:PATH' (an unpacked root file system; writes to it are discarded)"},             \
+    {.name = "volume", .arg = "HOST:GUEST[:ro]", SPEC_OPTION_LIST(T, m, volumes),                  \
+     .max = LIMIT_VOLUMES,                                                                         \
+     .help = "show a file or folder of the host inside; writable unless :ro"},                     \
+    {.name = "input", .arg = "SOURCE=PATH", SPEC_OPTION_LIST(T, m, inputs),                        \
+     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .help = "copy a file or folder of the host to PATH inside before the first command"},         \
+    {.name = "workdir", .letter = 'w', .arg = "DIR",                                               \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, workdir, SPEC_FIELD_WORKDIR),                              \
+     .help = "start in this folder, made if absent; /workspace unless given"},                     \
+    {.name = "user", .arg = "UID[:GID]",                                                           \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, user, SPEC_FIELD_USER),                                    \
+     .help = "run as this user inside; root (without power over the host) unless given"},          \
+    {.name = "hostname", .arg = "NAME",                                                            \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, hostname, SPEC_FIELD_HOSTNAME),                            \
+     .help = "name of the sandbox inside; 'sandbox' unless given"},                                \
+    {.name = "env", .letter = 'e', .arg = "NAME[=VALUE]", SPEC_OPTION_LIST(T, m, env),             \
+     .max = LIMIT_ENV_NAMES,                                                                       \
+     .help = "set a variable; a NAME alone passes the caller's value on"},                         \
+    {.name = "env-file", .arg = "FILE", SPEC_OPTION_LIST(T, m, env_files),                         \
+     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .help = "set a variable for each line NAME=VALUE of a file, taken as it stands; empty "       \
+             "lines and those that begin with # do not count"},                                    \
+    {.name = "allow", .arg = "HOST[:PORT]", SPEC_OPTION_LIST(T, m, allow),                         \
+     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .help = "let programs reach this host, by TLS on port 443 unless PORT is given; one "         \
+             "leading '*.' stands for any names below"},                                           \
+    {.name = "allow-cidr", .arg = "CIDR", SPEC_OPTION_LIST(T, m, allow_cidr),                      \
+     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .help = "let programs reach these addresses, on any port"},                                   \
+    {.name = "open-network",                                                                       \
+     SPEC_OPTION_ONE(T, m, OPTION_FLAG, open_network, SPEC_FIELD_BLOCK_NETWORK),                   \
+     .help = "let programs reach every public address"},                                           \
+    {.name = "allow-private", .arg = "CIDR", SPEC_OPTION_LIST(T, m, allow_private),                \
+     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .help = "with --open-network: these private addresses too"},                                  \
+    {.name = "publish", .letter = 'p', .arg = "[ADDR:]PORT:PORT",                                  \
+     SPEC_OPTION_LIST(T, m, publish), .max = LIMIT_LIST_ENTRIES,                                   \
+     .help = "lead a port of the host to one inside; on the host's loopback unless ADDR is "       \
+             "given"},                                                                             \
+    {.name = "memory", .letter = 'm', .arg = "SIZE",                                               \
+     SPEC_OPTION_ONE(T, m, OPTION_SIZE, memory, SPEC_FIELD_MEMORY),                                \
+     .min = SPEC_MEMORY_MIN_BYTES, .max = SPEC_MEMORY_MAX_BYTES,                                   \
+     .help = "memory that the sandbox may use"},                                                   \
+    {.name = "cpu", .arg = "N",                                                                    \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, cpu, SPEC_FIELD_CPU),                                      \
+     .help = "CPUs that the sandbox may use, such as 0.5"},                                        \
+    {.name = "disk", .arg = "SIZE",                                                                \
+     SPEC_OPTION_ONE(T, m, OPTION_SIZE, disk, SPEC_FIELD_DISK),                                    \
+     .min = LIMIT_DISK_MIN_BYTES, .max = LIMIT_DISK_MAX_BYTES,                                     \
+     .help = "room for everything the sandbox writes, held in memory; half of the free memory "    \
+             "unless given"},                                                                      \
+    {.name = "pids", .arg = "N",                                                                   \
+     SPEC_OPTION_ONE(T, m, OPTION_NUMBER, pids, SPEC_FIELD_PIDS),                                  \
+     .min = LIMIT_PIDS_MIN, .max = LIMIT_PIDS_MAX, .preset = "4096",                               \
+     .help = "processes and threads at once"},                                                     \
+    {.name = "lifetime", .arg = "TIME",                                                            \
+     SPEC_OPTION_ONE(T, m, OPTION_DURATION, lifetime, SPEC_FIELD_SANDBOX_TIMEOUT),                 \
+     .min = SPEC_TIME_MIN_US, .max = LIMIT_TIME_MAX_US,                                            \
+     .help = "end the sandbox after this time"},                                                   \
+    {.name = "idle-timeout", .arg = "TIME",                                                        \
+     SPEC_OPTION_ONE(T, m, OPTION_DURATION, idle_timeout, SPEC_FIELD_IDLE_TIMEOUT),                \
+     .min = SPEC_TIME_MIN_US, .max = LIMIT_TIME_MAX_US,                                            \
+     .help = "end the sandbox when nobody has used it for this time"},                             \
+    {.name = "owner", .arg = "NAME",                                                               \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, owner, SPEC_FIELD_OWNER),                                  \
+     .help = "whom the sandbox is made for, and who may attach to it later"},                      \
+    {.name = "tag", .arg = "KEY=VALUE", SPEC_OPTION_LIST(T, m, tags),                              \
+     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .help = "a text to find the sandbox by"},                                                     \
+    {.name = "egress-enforcement", .arg = "MODE",                                                  \
+     SPEC_OPTION_ONE(T, m, OPTION_CHOICE, egress_enforcement, SPEC_FIELD_EGRESS_ENFORCEMENT),      \
+     .choices = spec_egress_modes, .preset = "pinned",                                             \
+     .help = "how hosts are told apart: by TLS server name, or by every request's own host"},      \
+    {.name = "resolver", .arg = "ADDR[:PORT]",                                                     \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, resolver, SPEC_FIELD_RESOLVER),                            \
+     .help = "name server to ask about listed hosts; the host's own way unless given"},            \
+    {.name = "proxy", .arg = "URL",                                                                \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, proxy, SPEC_FIELD_PROXY),                                  \
+     .help = "proxy through which this host itself gets out"},                                     \
+    {.name = "max-cost", .arg = "AMOUNT",                                                          \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, max_cost, SPEC_FIELD_MAX_COST),                            \
+     .help = "end the sandbox when it has cost this much, by the prices of the spec file"}
+/* clang-format on */
+
+/**
+ * spec_args_apply() - fill a spec: the file of --spec first, then the options
+ * @callers_env: borrowed; where a NAME alone of --env takes its value
+ * @spec:        made by spec_init(), with the command's own defaults in it; still to be freed by
+ *               the caller on failure, when what it holds means nothing
+ * @problems:    gets all that is wrong, those of the file with their places; spec_finish() has
+ * looked at the whole
+ *
+ * --no-NAME returns to the default: of lifetime to what @spec had. Blocks while files are read.
+ * Return: 0; or a negative errno with @err set, which sums the problems up or says why a file could
+ * not be read.
+ */
+int spec_args_apply(const struct spec_args *a, char *const callers_env[], struct spec *spec,
+                    struct problems *problems, struct error *err);
