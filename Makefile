@@ -37,12 +37,17 @@ install: all
 	@meson configure $(BUILD) --prefix=$(PREFIX)
 	@DESTDIR='$(abspath $(DESTDIR))' meson install -C $(BUILD) --quiet
 
+reference: all
+	@for form in cli spec limits errors backends; do \
+		$(BUILD)/atoll reference $$form >docs/reference/$$form.md || exit 1; \
+	done
+
 format:
 	@scripts/setup lint
-	@find src tests -name '*.[ch]' -exec clang-format -i {} +
+	@find src include tests examples -name '*.[ch]' -exec clang-format -i {} +
 
 lint:
 	@scripts/setup build test lint
 	@scripts/lint
 
-.PHONY: all setup test test-all demo bench install format lint
+.PHONY: all setup test test-all demo bench install reference format lint

@@ -16,6 +16,15 @@ static inline uint64_t clock_now_us(void)
     return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
 }
 
+/** clock_epoch_us() - microseconds since 1970 (CLOCK_REALTIME), for people and records */
+static inline uint64_t clock_epoch_us(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
 /** clock_after_us() - the deadline @us microseconds from now, saturating at CLOCK_NEVER */
 static inline uint64_t clock_after_us(uint64_t us)
 {

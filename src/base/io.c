@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -151,9 +152,12 @@ ssize_t io_recv_packet(int fd, void *buf, size_t size, int fds[static IO_FDS_MAX
         return -errno;
     take_fds(&msg, fds, ret_n_fds);
     if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+        /* Fewer than there was room for: this process may hold no more of them. */
+        bool no_room = !(msg.msg_flags & MSG_TRUNC) && *ret_n_fds < IO_FDS_MAX;
+
         while (*ret_n_fds > 0)
             (void)close(fds[--*ret_n_fds]);
-        return -EMSGSIZE;
+        return no_room ? -EMFILE : -EMSGSIZE;
     }
     return n;
 }

@@ -41,7 +41,8 @@ int io_send_packet(int fd, const void *head, size_t head_len, const void *body, 
  * @ret_n_fds: how many came
  *
  * Never blocks. Return: its length, 0 at the end of the stream (the protocol has no empty packet),
- * -EAGAIN, -EMSGSIZE for one that did not fit (its descriptors are closed), a negative errno.
+ * -EAGAIN, -EMSGSIZE for one that did not fit, -EMFILE when this process may not hold as many more
+ * descriptors (in both cases those that came are closed), a negative errno.
  */
 ssize_t io_recv_packet(int fd, void *buf, size_t size, int fds[static IO_FDS_MAX],
                        size_t *ret_n_fds);

@@ -40,6 +40,8 @@ struct loop {
     struct loop_timer *timers; /* by deadline */
     void **garbage;
     size_t n_garbage;
+    struct loop_source alarm; /* a timerfd, once the loop is pollable */
+    uint64_t alarm_us;        /* when it goes off; CLOCK_NEVER: not */
 };
 
 /** loop_init() - an empty loop; 0 or a negative errno */
@@ -80,6 +82,21 @@ int loop_open_signals(const sigset_t *set);
 
 /** loop_free_later() - free() @p when the batch of events is done */
 void loop_free_later(struct loop *l, void *p);
+
+/**
+ * loop_make_pollable() - let the epoll descriptor be readable when a timer is due, too
+ *
+ * For a loop that is driven by loop_turn() from inside another one. Return: 0 or a negative errno.
+ */
+int loop_make_pollable(struct loop *l);
+
+/**
+ * loop_turn() - work on what has happened, once
+ * @until_us: how long to wait for something to happen; 0: not at all
+ *
+ * Return: 0, also when nothing has happened, or what a callback ended the loop with.
+ */
+int loop_turn(struct loop *l, uint64_t until_us);
 
 /**
  * loop_run() - work on events until @l->stop

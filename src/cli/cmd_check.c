@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* atoll check: whether a backend, on this host, can keep a spec. */
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "cli/json_text.h"
 #include "cli/print.h"
 #include "cli/spec_options.h"
+#include "client/describe.h"
 #include "core/backends.h"
 #include "local/probe.h"
 #include "base/guards.h"
@@ -35,7 +37,8 @@ struct finding {
     const char *file; /* of the spec, or NULL */
     struct problems problems;
     struct backend_room room;
-    struct backend backend; /* without a name: not reached */
+    struct backend backend;         /* without a name: not reached */
+    struct description description; /* of a program */
     struct capability_results results;
     struct probe_report *host; /* NULL: not looked at */
     bool ok;
@@ -46,6 +49,7 @@ static void finding_done(struct finding *f)
 {
     spec_done(&f->spec);
     problems_done(&f->problems);
+    description_done(&f->description);
     free(f->host);
 }
 
@@ -72,6 +76,11 @@ static int look(const struct check_args *args, struct finding *f, struct error *
     }
     if (r == 0)
         r = backend_find(f->spec.backend, getenv("PATH"), &f->room, &f->backend, err);
+    if (r == 0 && f->backend.state == BACKEND_PROGRAM) {
+        (void)signal(SIGPIPE, SIG_IGN);
+        r = description_fetch_wait(&f->description, f->backend.name, err);
+        f->backend.capability = f->description.capability;
+    }
     if (r < 0)
         return r;
     (void)capability_check(&f->backend.capability, &f->spec, &f->results);

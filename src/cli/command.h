@@ -96,9 +96,23 @@ const char *program_version(void);
 /* The table, ended by NULL, and what is in it. */
 extern const struct command *const command_table[];
 
+extern const struct command cmd_backends;
+extern const struct command cmd_check;
+extern const struct command cmd_cp;
+extern const struct command cmd_create;
 extern const struct command cmd_doctor;
+extern const struct command cmd_exec;
+extern const struct command cmd_explain;
 extern const struct command cmd_help;
+extern const struct command cmd_inspect;
 extern const struct command cmd_keeper;
+extern const struct command cmd_kill;
+extern const struct command cmd_list;
+extern const struct command cmd_ls;
+extern const struct command cmd_ps;
+extern const struct command cmd_read;
 extern const struct command cmd_reference;
+extern const struct command cmd_rm;
 extern const struct command cmd_run;
 extern const struct command cmd_version;
+extern const struct command cmd_write;

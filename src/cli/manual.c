@@ -13,8 +13,9 @@ struct term {
 };
 
 static const struct term exit_statuses[] = {
-    {"0", "Success; for run, the command ended with 0."},
-    {"1 to 255", "For run, the status of the command itself."},
+    {"0", "Success; for run and exec, the command ended with 0."},
+    {"1 to 255", "For run and exec, the status of the command itself; for explain, 1: it is not "
+                 "let out."},
     {"124", "The command was ended because its time was over."},
     {"125", "atoll itself could not do it; standard error says why, in a line that starts with "
             "\"atoll: \"."},
@@ -26,6 +27,9 @@ static const struct term exit_statuses[] = {
 static const struct term environment[] = {
     {"ATOLL_LOG", "How much is logged on standard error: error, warning (the default), info (each "
                   "step of the set-up with its time) or debug."},
+    {"ATOLL_STATE_DIR", "The folder, an absolute path, in which sandboxes that are held are found; "
+                        "otherwise atoll in XDG_RUNTIME_DIR, /run/atoll for root, or "
+                        "/tmp/atoll-UID."},
     {"NO_COLOR", "If not empty, output has no colour, also on a terminal."},
 };
 
@@ -307,6 +311,6 @@ void manual_markdown(FILE *f, const struct command *const *table)
     static const struct format markdown = {markdown_section, markdown_command, markdown_paragraphs,
                                            markdown_option,  markdown_term,    markdown_example};
 
-    fputs("# The command line of atoll\n\nWritten by `atoll reference markdown`.\n", f);
+    fputs("# The command line of atoll\n\nWritten by `atoll reference cli`.\n", f);
     write_body(f, &markdown, table);
 }

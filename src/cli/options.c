@@ -345,6 +345,12 @@ static int option_store(const struct option *o, const char *spelled, const char 
     return error_set(err, ERROR_TERMINAL, EINVAL, "%s has no kind", spelled);
 }
 
+static void option_note(const struct option *o, void *args, enum option_state state)
+{
+    if (o->state > 0)
+        *(enum option_state *)(void *)((char *)args + o->state) = state;
+}
+
 static void option_default(const struct option *o, void *args)
 {
     void *field = (char *)args + o->offset;
@@ -384,8 +390,10 @@ static void option_done(const struct option *o, void *args)
 
 void options_defaults(const struct option *options, size_t n, void *args)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         option_default(&options[i], args);
+        option_note(&options[i], args, OPTION_ABSENT);
+    }
 }
 
 void options_done(const struct option *options, size_t n, void *args)
@@ -398,10 +406,13 @@ static int take_option(const struct token *t, void *args, struct error *err)
 {
     if (t->option == &option_help)
         return 0;
+    option_note(t->option, args, t->reset ? OPTION_RESET : OPTION_GIVEN);
     if (!t->reset)
         return option_store(t->option, t->spelled, t->value, args, err);
     option_done(t->option, args);
     option_default(t->option, args);
+    if (t->option->kind == OPTION_LIST)
+        ((struct text_list *)(void *)((char *)args + t->option->offset))->reset = true;
     return 0;
 }
 

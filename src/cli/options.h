@@ -36,7 +36,11 @@ enum option_kind {
 struct text_list {
     const char **items; /* NULL if empty */
     size_t n;
+    bool reset; /* --no-name was given: what another source would add to it counts no more */
 };
+
+/* What became of an option with a single value, for one whose default comes from elsewhere. */
+enum option_state { OPTION_ABSENT, OPTION_GIVEN, OPTION_RESET };
 
 struct option {
     const char *name; /* without dashes */
@@ -45,6 +49,7 @@ struct option {
     const char *help; /* what it does: a phrase without a full stop at its end */
     enum option_kind kind;
     size_t offset;      /* of its field in the args struct */
+    size_t state;       /* of an enum option_state there that follows it, or 0 */
     uint64_t min, max;  /* size, duration, number: range, both included; list: max entries */
     const char *preset; /* default as it would be typed, or NULL: false, 0, NULL, empty */
     const char *const *choices; /* OPTION_CHOICE: NULL-terminated */

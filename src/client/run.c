@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One command in one sandbox of its own. */
+/* One command, attached to the caller's streams. */
 #include "client/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -14,6 +15,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/describe.h"
+#include "client/execution.h"
+#include "client/stage.h"
 #include "core/limits.h"
 #include "base/guards.h"
 
@@ -22,20 +26,23 @@ enum { OUTPUT_PIPE_BYTES = 256 * 1024, PATIENCE_SIGNALS = 3 };
 /* The state of one run; everything is a source or timer of its loop. */
 struct run {
     struct loop loop;
-    struct session session;
-    struct loop_source session_source, signal_source;
+    struct session *session;
+    struct description description; /* of a backend program, before anything is made there */
+    struct session_request create;
+    struct staging staging;
+    struct execution command;
+    struct loop_source signal_source;
     struct loop_timer drain;
     struct pump out, err, in;
     const struct run_request *request;
     struct run_result *result;
-    uint32_t command;
     /* The terminal's descriptor, for its size; owned, beside the pump's own. It stays open until
      * the command is reaped: closing it hangs the terminal up, and that SIGHUP replaces the status
      * of a command that is just exiting. */
     int master;
     unsigned signals;
     uint64_t drain_until_us;
-    bool exited, destroying, ended;
+    bool exited, leaving, ended;
     struct error *error;
 };
 
@@ -47,6 +54,13 @@ static uint64_t epoch_us(void)
     return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
 }
 
+static void fail(struct run *r, const struct error *err)
+{
+    if (r->error->code == 0)
+        *r->error = *err;
+    r->loop.stop = true;
+}
+
 /* Once the sandbox has ended, only what it wrote before is still to be passed on. */
 static void stop_if_over(struct run *r)
 {
@@ -55,27 +69,29 @@ static void stop_if_over(struct run *r)
         r->loop.stop = true;
 }
 
-static void destroy(struct run *r)
+/* The run's own sandbox is destroyed; from another one the connection's end is all it takes. */
+static void leave(struct run *r)
 {
-    if (r->destroying || r->ended)
+    if (r->leaving || r->ended)
         return;
-    r->destroying = true;
+    r->leaving = true;
     loop_at(&r->loop, &r->drain, CLOCK_NEVER);
     pump_stop(&r->in);
-    if (session_destroy(&r->session) < 0)
+    if (!r->request->spec || session_destroy(r->session) < 0)
         r->loop.stop = true;
 }
 
 /* After the command's end its output is awaited until it is at its end or has fallen silent: a
  * process left in the background may hold it open for ever, or write to it for ever. */
-static void destroy_if_drained(struct run *r)
+static void leave_if_drained(struct run *r)
 {
-    if (!r->exited || r->result->exit.left_empty) /* then it ends by itself */
+    if (!r->exited || r->ended || r->result->exit.left_empty) /* then it ends by itself */
         return;
     bool overdue = clock_now_us() >= r->drain_until_us;
-    if (pump_is_drained(&r->out, LIMIT_DRAIN_IDLE_US, overdue) &&
+    if (!execution_delivers(&r->command) &&
+        pump_is_drained(&r->out, LIMIT_DRAIN_IDLE_US, overdue) &&
         pump_is_drained(&r->err, LIMIT_DRAIN_IDLE_US, overdue))
-        destroy(r);
+        leave(r);
     else
         loop_at(&r->loop, &r->drain, clock_after_us(LIMIT_DRAIN_IDLE_US / 10));
 }
@@ -83,7 +99,7 @@ static void destroy_if_drained(struct run *r)
 static int drain_due(struct loop *l, struct loop_timer *t)
 {
     (void)l;
-    destroy_if_drained(t->owner);
+    leave_if_drained(t->owner);
     return 0;
 }
 
@@ -93,7 +109,7 @@ static void output_ended(struct pump *p)
 
     if (p->error != 0 && r->result->output_error == 0)
         r->result->output_error = p->error;
-    destroy_if_drained(r);
+    leave_if_drained(r);
     stop_if_over(r);
 }
 
@@ -123,92 +139,161 @@ static int start_terminal(struct run *r, int master)
     } else if (ret == 0) {
         end_terminal_input(r);
     }
-    if (ret == 0 && r->request->started)
-        r->request->started(r->request->arg);
     return ret;
 }
 
-static void command_exited(struct run *r, const struct exit_report *x)
+static void command_started(struct execution *c, int terminal)
 {
+    struct run *r = c->owner;
+    int ret = terminal >= 0 ? start_terminal(r, terminal) : 0;
+
+    if (ret < 0) {
+        struct error err = ERROR_INIT;
+
+        (void)error_set(&err, ERROR_TERMINAL, -ret, "cannot attach the terminal: %s",
+                        strerror(-ret));
+        fail(r, &err);
+        return;
+    }
+    r->result->command = c->number;
+    if (r->request->detach)
+        r->exited = r->loop.stop = true;
+    else if (r->request->tty && r->request->started)
+        r->request->started(r->request->arg);
+}
+
+static void command_exited(struct execution *c)
+{
+    struct run *r = c->owner;
+
     r->exited = true;
-    r->result->exit = *x;
-    if (x->interpreter)
-        (void)snprintf(r->result->interpreter, sizeof r->result->interpreter, "%s", x->interpreter);
-    r->result->exit.interpreter = NULL;
+    r->result->exit = c->exit;
+    memcpy(r->result->interpreter, c->interpreter, sizeof c->interpreter);
     r->drain_until_us = clock_after_us(LIMIT_DRAIN_US);
     pump_expect_end(&r->out);
     pump_expect_end(&r->err);
-    destroy_if_drained(r);
+    leave_if_drained(r);
 }
 
-static int handle_event(struct run *r, struct session_event *e)
+static void command_failed(struct execution *c, const struct error *err)
 {
-    switch (e->type) {
-    case MSG_STEP:
-        if (r->request->step)
-            r->request->step(r->request->arg, &e->step);
+    struct run *r = c->owner;
+
+    if (!r->session->ended) /* else it is told there */
+        fail(r, err);
+}
+
+static const struct execution_events execution_events = {
+    .started = command_started,
+    .exited = command_exited,
+    .failed = command_failed,
+};
+
+static int start_command(struct run *r);
+
+/* The sandbox stands, with nothing in it yet but its inputs, on which the command has to wait. */
+static void inputs_staged(struct staging *g)
+{
+    struct run *r = g->owner;
+
+    if (start_command(r) < 0)
+        r->loop.stop = true;
+}
+
+static void inputs_failed(struct staging *g, const struct error *err)
+{
+    struct run *r = g->owner;
+
+    if (!r->session->ended)
+        fail(r, err);
+}
+
+static bool has_inputs(const struct run *r)
+{
+    return r->request->spec && r->request->spec->inputs.n > 0;
+}
+
+static void stage(struct run *r)
+{
+    r->staging = (struct staging){.owner = r, .done = inputs_staged, .failed = inputs_failed};
+    staging_start(&r->staging, r->session, &r->loop, &r->request->spec->inputs);
+}
+
+static int create_told(struct session_request *q, struct message *m)
+{
+    struct run *r = q->owner;
+    struct step_report step;
+    struct error err;
+
+    switch (m->type) {
+    case MSG_CREATED:
+        if (has_inputs(r))
+            stage(r);
         return 0;
-    case MSG_STARTED:
-        return e->fd >= 0 ? start_terminal(r, e->fd) : 0;
-    case MSG_EXITED:
-        if (e->id == r->command && !r->exited)
-            command_exited(r, &e->exit);
+    case MSG_STEP:
+        if (step_report_decode(m->payload, &step) < 0)
+            return -EPROTO;
+        if (r->request->step)
+            r->request->step(r->request->arg, &step);
         return 0;
     case MSG_ERROR:
-        if (r->error->code == 0)
-            *r->error = e->error;
-        r->loop.stop = true;
-        return 0;
-    case MSG_ENDED:
-        r->result->ended_by = e->ended_by;
-        r->ended = true;
-        stop_if_over(r);
+        if (session_error(m, &err) < 0)
+            return -EPROTO;
+        fail(r, &err);
         return 0;
     default:
-        return 0;
+        return -EPROTO;
     }
 }
 
-static int session_ready(struct loop *l, struct loop_source *s, uint32_t events)
+static void create_failed(struct session_request *q, const struct error *err)
+{
+    struct run *r = q->owner;
+
+    if (!r->session->ended)
+        fail(r, err);
+}
+
+static void session_over(struct session *s)
 {
     struct run *r = s->owner;
-    struct session_event e;
-    int ret = 0;
 
-    if (events & EPOLLOUT)
-        ret = channel_flush(&r->session.channel);
-    while (ret >= 0 && !l->stop && !r->ended && (ret = session_next(&r->session, &e)) > 0)
-        ret = handle_event(r, &e);
-    if (r->ended) { /* the keeper's last word; its socket may be closed by now */
-        loop_forget(l, s);
-        return 0;
+    if (!s->ended) {
+        fail(r, &s->error);
+        return;
     }
-    if (ret < 0) {
-        if (r->error->code == 0)
-            (void)error_set(r->error, ERROR_TERMINAL, -ret, "the sandbox's keeper is gone");
-        l->stop = true;
-        return 0;
-    }
-    return loop_change(l, s, channel_waiting(&r->session.channel) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    r->ended = true;
+    r->result->ended_by = s->ended_by;
+    if (!r->request->spec && !r->exited)
+        fail(r, &s->error);
+    stop_if_over(r);
+}
+
+static void resize(struct run *r)
+{
+    struct winsize size;
+
+    if (!r->request->tty || ioctl(r->request->terminal_fd, TIOCGWINSZ, &size) < 0)
+        return;
+    if (r->session->in_band)
+        execution_resize(&r->command, size.ws_row, size.ws_col);
+    else if (r->master >= 0 && pump_running(&r->out))
+        (void)ioctl(r->master, TIOCSWINSZ, &size);
 }
 
 static void pass_signal(struct run *r, int signal)
 {
-    struct winsize size;
-
     if (signal == SIGWINCH) {
-        if (r->master >= 0 && pump_running(&r->out) &&
-            ioctl(r->request->terminal_fd, TIOCGWINSZ, &size) == 0)
-            (void)ioctl(r->master, TIOCSWINSZ, &size);
+        resize(r);
         return;
     }
     if (signal == SIGHUP || ++r->signals >= PATIENCE_SIGNALS) {
         r->result->hung_up_by = signal;
-        destroy(r);
+        leave(r);
         stop_if_over(r);
         return;
     }
-    (void)session_signal(&r->session, r->command, signal);
+    (void)execution_signal(&r->command, signal);
 }
 
 static int signal_came(struct loop *l, struct loop_source *s, uint32_t events)
@@ -242,8 +327,25 @@ static int open_loop(struct run *r)
     return loop_watch(&r->loop, &r->signal_source, ret, EPOLLIN);
 }
 
-/* The command's three streams as pipes; ours go to pumps. */
-static int open_pipes(struct run *r, int ret_fds[static 3], size_t *ret_n)
+/* A pipe whose reading end is the command's stdin, fed from ours; or ended at once. */
+static int open_input(struct run *r, int *ret_fd)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    *ret_fd = ends[0];
+    if (!r->request->interactive) {
+        (void)close(ends[1]);
+        return 0;
+    }
+    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    return in < 0 ? -errno : pump_start(&r->in, &r->loop, in, ends[1], true, NULL, r);
+}
+
+/* The command's streams as pipes; ours go to pumps. */
+static int open_pipes(struct run *r, uint32_t flags, int ret_fds[static 3], size_t *ret_n)
 {
     size_t n = 0;
     int ends[2], ret = 0;
@@ -252,15 +354,9 @@ static int open_pipes(struct run *r, int ret_fds[static 3], size_t *ret_n)
         int to;
     } outputs[] = {{&r->out, STDOUT_FILENO}, {&r->err, STDERR_FILENO}};
 
-    if (r->request->interactive) {
-        if (pipe2(ends, O_CLOEXEC) < 0)
-            return -errno;
-        ret_fds[n++] = ends[0];
-        (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
-        int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-        ret = in < 0 ? -errno : pump_start(&r->in, &r->loop, in, ends[1], true, NULL, r);
-    }
-    for (size_t i = 0; ret == 0 && i < ARRAY_SIZE(outputs); i++) {
+    if (flags & EXEC_STDIN)
+        ret = open_input(r, &ret_fds[n++]);
+    for (size_t i = 0; ret == 0 && i < (flags & EXEC_TTY ? 1u : ARRAY_SIZE(outputs)); i++) {
         if (pipe2(ends, O_CLOEXEC) < 0) {
             ret = -errno;
             break;
@@ -273,36 +369,77 @@ static int open_pipes(struct run *r, int ret_fds[static 3], size_t *ret_n)
     return ret;
 }
 
-static int send_requests(struct run *r)
+static uint32_t exec_flags(const struct run *r)
+{
+    const struct run_request *q = r->request;
+    uint32_t flags = q->exec.flags & EXEC_USER_SET;
+
+    if (q->detach)
+        return flags | EXEC_DETACH;
+    if (q->spec)
+        flags |= EXEC_LAST;
+    /* A terminal in-band is told of the end of input only by one who may send some. */
+    if (q->interactive || (q->tty && r->session->in_band))
+        flags |= EXEC_STDIN;
+    return flags | (q->tty ? EXEC_TTY : 0u);
+}
+
+static int start_command(struct run *r)
 {
     struct exec_request x = r->request->exec;
     int fds[3] = {-EBADF, -EBADF, -EBADF};
     size_t n_fds = 0;
-    int ret = session_create(&r->session, r->request->spec, r->error);
+    int ret = 0;
 
-    x.flags =
-        EXEC_LAST | (r->request->interactive ? EXEC_STDIN : 0u) | (r->request->tty ? EXEC_TTY : 0u);
-    if (ret == 0 && !r->request->tty && (ret = open_pipes(r, fds, &n_fds)) < 0)
+    x.flags = exec_flags(r);
+    if (!(x.flags & EXEC_DETACH) && (!(x.flags & EXEC_TTY) || r->session->in_band) &&
+        (ret = open_pipes(r, x.flags, fds, &n_fds)) < 0)
         (void)error_set(r->error, ERROR_TERMINAL, -ret, "cannot open the command's streams: %s",
                         strerror(-ret));
-    /* Sent at once: the command waits in the socket until the sandbox is ready for it. */
     if (ret == 0)
-        ret = session_exec(&r->session, &x, fds, n_fds, &r->command, r->error);
+        ret = execution_start(&r->command, r->session, &x, fds, n_fds, r->error);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         fd_closep(&fds[i]);
     return ret;
 }
 
+/* The command is sent at once: it waits in the socket until the sandbox is ready for it. */
+static int send_requests(struct run *r)
+{
+    int ret = 0;
+
+    r->create = (struct session_request){.owner = r, .told = create_told, .failed = create_failed};
+    if (r->request->spec)
+        ret = session_create(r->session, &r->create, r->request->spec, r->error);
+    else if (r->request->open_id)
+        ret = session_open(r->session, &r->create, r->request->open_id, r->error);
+    return ret < 0 || has_inputs(r) ? ret : start_command(r);
+}
+
+static void described(struct description *d, const struct error *err)
+{
+    struct run *r = d->owner;
+
+    if (err)
+        fail(r, err);
+    else if (description_admits(d, r->request->spec, r->error) < 0 || send_requests(r) < 0)
+        r->loop.stop = true;
+}
+
+/* A backend program first says what it can keep; atoll's own keeper is known. */
+static int begin(struct run *r)
+{
+    if (!r->session->backend || !r->request->spec)
+        return send_requests(r);
+    r->description.owner = r;
+    r->description.told = described;
+    return description_ask(&r->description, r->session, r->error);
+}
+
 static int run_loop(struct run *r)
 {
-    uint32_t events = EPOLLIN | (channel_waiting(&r->session.channel) ? EPOLLOUT : 0u);
-    int ret;
+    int ret = loop_run(&r->loop);
 
-    r->session_source =
-        (struct loop_source){.name = "keeper", .fd = -EBADF, .owner = r, .ready = session_ready};
-    ret = loop_watch(&r->loop, &r->session_source, r->session.channel.fd, events);
-    if (ret == 0)
-        ret = loop_run(&r->loop);
     if (ret < 0 && r->error->code == 0)
         return error_set(r->error, ERROR_TERMINAL, -ret, "cannot wait for the sandbox: %s",
                          strerror(-ret));
@@ -321,32 +458,53 @@ static int judge(struct run *r)
     return -ECONNRESET;
 }
 
-int run_command(const struct run_request *request, struct run_result *ret, struct error *err)
+static void close_all(struct run *r)
+{
+    int signals = r->signal_source.fd;
+
+    r->session->over = NULL;
+    r->session->owner = NULL;
+    execution_done(&r->command);
+    staging_stop(&r->staging);
+    description_done(&r->description);
+    session_forget(&r->create);
+    session_end(r->session);
+    pump_stop(&r->in);
+    pump_stop(&r->out);
+    pump_stop(&r->err);
+    fd_closep(&r->master);
+    fd_closep(&signals);
+    loop_done(&r->loop);
+}
+
+int run_command(struct session *s, const struct run_request *request, struct run_result *ret,
+                struct error *err)
 {
     struct run_result result = {.started_us = epoch_us()};
-    struct run r = {.request = request, .result = &result, .error = err, .master = -EBADF};
-    int signals, code;
+    struct run r = {.request = request,
+                    .session = s,
+                    .result = &result,
+                    .error = err,
+                    .master = -EBADF,
+                    .signal_source.fd = -EBADF};
+    int code;
 
     r.drain = (struct loop_timer){.name = "drain", .owner = &r, .due = drain_due};
-    code = session_start(&r.session, err);
-    if (code < 0)
-        return code;
+    r.command.events = &execution_events;
+    r.command.owner = &r;
+    r.session->owner = &r;
+    r.session->over = session_over;
     code = open_loop(&r);
     if (code < 0)
         (void)error_set(err, ERROR_TERMINAL, -code, "cannot open an event loop: %s",
                         strerror(-code));
     if (code == 0)
-        code = send_requests(&r);
+        code = session_watch(s, &r.loop, err);
+    if (code == 0)
+        code = begin(&r);
     if (code == 0)
         code = run_loop(&r);
-    session_end(&r.session);
-    pump_stop(&r.in);
-    pump_stop(&r.out);
-    pump_stop(&r.err);
-    fd_closep(&r.master);
-    signals = r.signal_source.fd;
-    fd_closep(&signals);
-    loop_done(&r.loop);
+    close_all(&r);
     if (code == 0)
         code = judge(&r);
     result.ended_us = epoch_us();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One command in one sandbox of its own: create, run, drain, destroy. The caller's streams are
- * pumped to and from pipes, so that the command never holds a descriptor of the caller's.
+ * One command, attached to the caller's streams, in a sandbox of its own (create, run, drain,
+ * destroy) or in one that stands. The streams are pumped to and from pipes, so that the command
+ * never holds a descriptor of the caller's.
  */
 #pragma once
 
@@ -9,10 +10,12 @@
 #include "client/session.h"
 
 struct run_request {
-    const struct spec *spec;  /* borrowed */
-    struct exec_request exec; /* argv, timeout, size; flags are set from the next two */
+    const struct spec *spec;  /* borrowed; NULL: the session is of a sandbox that stands */
+    const char *open_id;      /* with a backend program: which sandbox that is; NULL: as created */
+    struct exec_request exec; /* argv, timeout, size, user; flags are set from the next three */
     bool interactive;         /* feed stdin */
     bool tty;
+    bool detach; /* start it only; it runs on in the sandbox */
     /* Called for each set-up step; may be NULL. */
     void (*step)(void *arg, const struct step_report *step);
     void (*started)(void *arg); /* the terminal is there: go raw now */
@@ -23,7 +26,8 @@ struct run_request {
 struct run_result {
     struct exit_report exit; /* without its interpreter, which is below */
     char interpreter[INTERPRETER_BYTES_MAX + 1];
-    uint32_t ended_by;             /* enum ended_by */
+    uint32_t command;              /* with detach: its number in the sandbox */
+    uint32_t ended_by;             /* enum ended_by, of a sandbox of its own */
     int output_error;              /* errno of writing the caller's own stdout or stderr; 0: none */
     int hung_up_by;                /* the signal that ended the run from outside, or 0 */
     uint64_t started_us, ended_us; /* microseconds since the epoch */
@@ -31,11 +35,15 @@ struct run_result {
 
 /**
  * run_command() - carry out @request
+ * @s: begun by session_adopt() or one of its kin, not yet watched; ended here in any case
  *
- * Blocks until the command has ended, its output is delivered and nothing of the sandbox is left.
- * SIGINT, SIGTERM and SIGQUIT go to the command (the third one ends the sandbox instead), SIGHUP
- * ends the sandbox; the process's signal mask is left as it needs it. SIGPIPE must be ignored.
+ * Blocks until the command has ended and its output is delivered, and with a sandbox of its own
+ * until nothing of that is left. With detach it blocks until the command has started.
+ * SIGINT, SIGTERM and SIGQUIT go to the command. The third one, or SIGHUP, ends the sandbox
+ * instead, or in one that stands the command with all it has started, by closing the connection.
+ * The process's signal mask is left as it needs it. SIGPIPE must be ignored.
  * Return: 0 with @ret set, also when the command failed; a negative errno with an error when the
- * sandbox could not be made or was lost.
+ * sandbox could not be made, reached, or was lost.
  */
-int run_command(const struct run_request *request, struct run_result *ret, struct error *err);
+int run_command(struct session *s, const struct run_request *request, struct run_result *ret,
+                struct error *err);

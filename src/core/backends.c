@@ -132,13 +132,8 @@ int backend_find(const char *name, const char *path, struct backend_room *room, 
 
 int backend_require(const struct backend *b, struct error *err)
 {
-    if (b->state == BACKEND_BUILT_IN)
+    if (b->state != BACKEND_KNOWN)
         return 0;
-    if (b->state == BACKEND_PROGRAM) {
-        error_set(err, ERROR_USAGE, ENOSYS,
-                  "this version cannot ask the program %s to make sandboxes", b->program);
-        return error_remedy(err, "Use the backend local");
-    }
     error_set(err, ERROR_USAGE, ENOSYS, "the backend %s is not built into this program", b->name);
     return error_remedy(err, "Use the backend local, or put a program %s%s on the PATH",
                         program_prefix, b->name);

@@ -6,22 +6,44 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/guards.h"
+
+enum { STREAM_BUFFER_BYTES = 2 * (FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX) };
 
 /* A packet that waits: header, payload, and duplicates of its descriptors. */
 struct channel_packet {
     struct channel_packet *next;
     size_t length, n_fds;
+    size_t sent; /* bytes that a stream has taken already */
     int fds[IO_FDS_MAX];
     uint8_t bytes[];
 };
 
 void channel_init(struct channel *c, int fd)
 {
-    *c = (struct channel){.fd = fd};
+    *c = (struct channel){.fd = fd, .out_fd = -EBADF};
     c->tail = &c->head;
+}
+
+static int make_non_blocking(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int channel_init_stream(struct channel *c, int in_fd, int out_fd)
+{
+    channel_init(c, in_fd);
+    c->out_fd = out_fd;
+    c->stream = true;
+    c->bytes = malloc(STREAM_BUFFER_BYTES);
+    int r = c->bytes ? make_non_blocking(in_fd) : -ENOMEM;
+    return r < 0 ? r : make_non_blocking(out_fd);
 }
 
 static void packet_free(struct channel_packet *p)
@@ -39,6 +61,8 @@ static void drop_incoming_fds(struct channel *c)
 
 void channel_done(struct channel *c)
 {
+    if (c->out_fd != c->fd)
+        fd_closep(&c->out_fd);
     fd_closep(&c->fd);
     drop_incoming_fds(c);
     while (c->head) {
@@ -48,7 +72,8 @@ void channel_done(struct channel *c)
         packet_free(p);
     }
     free(c->message);
-    *c = (struct channel){.fd = -EBADF};
+    free(c->bytes);
+    *c = (struct channel){.fd = -EBADF, .out_fd = -EBADF};
 }
 
 /* Room for one more frame behind the @c->length bytes of earlier ones. */
@@ -56,8 +81,6 @@ static int reserve(struct channel *c)
 {
     size_t need = c->length + FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX;
 
-    if (need > MESSAGE_BYTES_MAX + FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX)
-        return -EPROTO;
     if (need <= c->capacity)
         return 0;
     size_t capacity = c->capacity ? c->capacity * 2 : need;
@@ -69,23 +92,72 @@ static int reserve(struct channel *c)
     return 0;
 }
 
-/* Adds one packet. 1: the message is whole; 0: more frames follow; negative errno. */
+/* Adds one frame. 1: the message is whole; 0: more frames follow; -EPROTO. */
+static int add_frame(struct channel *c, const struct frame *f, struct reader payload)
+{
+    if (c->begun && (f->type != c->first.type || f->id != c->first.id))
+        return -EPROTO;
+    if (f->length > MESSAGE_BYTES_MAX - c->length)
+        return -EPROTO;
+    if (f->length > 0)
+        memmove(c->message + c->length, payload.p, f->length); /* payloads lie side by side */
+    c->length += f->length;
+    c->first = *f;
+    c->begun = f->flags & FRAME_MORE;
+    return c->begun ? 0 : 1;
+}
+
 static int add_packet(struct channel *c, size_t length)
 {
-    uint8_t *at = c->message + c->length;
     struct reader payload;
     struct frame f;
 
-    if (frame_parse(at, length, &f, &payload) != PARSE_DONE ||
+    if (frame_parse(c->message + c->length, length, &f, &payload) != PARSE_DONE ||
         length != FRAME_HEADER_BYTES + f.length)
         return -EPROTO;
-    if (c->begun && (f.type != c->first.type || f.id != c->first.id))
-        return -EPROTO;
-    memmove(at, payload.p, f.length); /* payloads lie side by side */
-    c->length += f.length;
-    c->first = f;
-    c->begun = f.flags & FRAME_MORE;
-    return c->begun ? 0 : 1;
+    return add_frame(c, &f, payload);
+}
+
+/* More bytes of a stream behind those that wait. 0, -EAGAIN, -EPIPE, another negative errno. */
+static int read_bytes(struct channel *c)
+{
+    ssize_t n;
+
+    if (c->bytes_from > 0) {
+        memmove(c->bytes, c->bytes + c->bytes_from, c->bytes_to - c->bytes_from);
+        c->bytes_to -= c->bytes_from;
+        c->bytes_from = 0;
+    }
+    do
+        n = read(c->fd, c->bytes + c->bytes_to, STREAM_BUFFER_BYTES - c->bytes_to);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET)); /* told in front of the last bytes */
+    if (n < 0)
+        return -errno;
+    c->bytes_to += (size_t)n;
+    return n > 0 ? 0 : -EPIPE;
+}
+
+static int receive_bytes(struct channel *c)
+{
+    struct reader payload;
+    struct frame f;
+    int r = reserve(c);
+
+    while (r == 0) {
+        size_t have = c->bytes_to - c->bytes_from;
+        enum parse_result p = frame_parse(c->bytes + c->bytes_from, have, &f, &payload);
+
+        if (p == PARSE_DONE) {
+            c->bytes_from += FRAME_HEADER_BYTES + f.length;
+            return add_frame(c, &f, payload);
+        }
+        if (p == PARSE_BAD)
+            return -EPROTO;
+        r = read_bytes(c);
+        if (r == -EPIPE && c->bytes_to > 0) /* it ended within a frame */
+            return -EPROTO;
+    }
+    return r;
 }
 
 static int receive_packet(struct channel *c)
@@ -118,7 +190,7 @@ int channel_receive(struct channel *c, struct message *ret)
     if (!c->begun)
         c->length = 0;
     do
-        r = receive_packet(c);
+        r = c->stream ? receive_bytes(c) : receive_packet(c);
     while (r == 0);
     if (r == -EAGAIN)
         return 0;
@@ -153,8 +225,6 @@ static int enqueue(struct channel *c, const uint8_t *head, const void *payload, 
 {
     struct channel_packet *p;
 
-    if (c->queued + FRAME_HEADER_BYTES + len > CHANNEL_QUEUE_MAX)
-        return -ENOBUFS;
     p = malloc(sizeof *p + FRAME_HEADER_BYTES + len);
     if (!p)
         return -ENOMEM;
@@ -176,11 +246,28 @@ static int enqueue(struct channel *c, const uint8_t *head, const void *payload, 
     return 0;
 }
 
+/* The rest of a packet into a stream: 0 when all of it is written, -EAGAIN, a negative errno. */
+static int write_bytes(const struct channel *c, struct channel_packet *p)
+{
+    while (p->sent < p->length) {
+        const uint8_t *at = p->bytes + p->sent;
+        ssize_t n = send(c->out_fd, at, p->length - p->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && errno == ENOTSOCK)
+            n = write(c->out_fd, at, p->length - p->sent);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        p->sent += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
 int channel_flush(struct channel *c)
 {
     while (c->head) {
         struct channel_packet *p = c->head;
-        int r = io_send_packet(c->fd, p->bytes, p->length, NULL, 0, p->fds, p->n_fds);
+        int r = c->stream ? write_bytes(c, p)
+                          : io_send_packet(c->fd, p->bytes, p->length, NULL, 0, p->fds, p->n_fds);
 
         if (r == -EAGAIN)
             return 0;
@@ -208,8 +295,14 @@ int channel_send(struct channel *c, uint16_t type, uint32_t id, const void *payl
 
     if (len > MESSAGE_BYTES_MAX)
         return -EMSGSIZE;
+    if (c->stream && n_fds > 0)
+        return -EINVAL;
     if (r < 0)
         return r;
+    /* All of it fits or nothing of it is taken: the peer could not make sense of a half. */
+    if (c->queued > 0 &&
+        c->queued + len + (len / FRAME_PAYLOAD_MAX + 1) * FRAME_HEADER_BYTES > CHANNEL_QUEUE_MAX)
+        return -ENOBUFS;
     do {
         size_t n = len < FRAME_PAYLOAD_MAX ? len : FRAME_PAYLOAD_MAX;
         struct frame f = {.length = (uint32_t)n, .type = type, .id = id};
@@ -217,13 +310,14 @@ int channel_send(struct channel *c, uint16_t type, uint32_t id, const void *payl
 
         f.flags = n < len ? FRAME_MORE : 0;
         frame_header(&f, head);
-        r = channel_waiting(c) ? -EAGAIN
-                               : io_send_packet(c->fd, head, sizeof head, p, n, fds, n_fds);
+        r = c->stream || channel_waiting(c)
+                ? -EAGAIN
+                : io_send_packet(c->fd, head, sizeof head, p, n, fds, n_fds);
         if (r == -EAGAIN)
             r = enqueue(c, head, p, n, fds, n_fds);
         p = n > 0 ? p + n : p;
         len -= n;
         n_fds = 0; /* descriptors travel with the first frame */
     } while (r == 0 && len > 0);
-    return r;
+    return r == 0 && c->stream ? channel_flush(c) : r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel: messages over one SOCK_SEQPACKET socket. Frames are put together to messages, large
- * messages are cut to frames, and what the socket cannot take now waits in a bounded queue.
+ * A channel: messages over one SOCK_SEQPACKET socket, or over a byte stream each way, which carries
+ * no descriptors. Frames are put together to messages, large messages are cut to frames, and what
+ * the peer cannot take now waits in a bounded queue.
  */
 #pragma once
 
@@ -17,7 +18,11 @@ enum { CHANNEL_QUEUE_MAX = 8 * 1024 * 1024 }; /* bytes that may wait to be sent 
 struct channel_packet;
 
 struct channel {
-    int fd;           /* owned; non-blocking */
+    int fd;         /* owned; non-blocking */
+    int out_fd;     /* of a stream: where it is written to, owned; may be the number of fd */
+    bool stream;    /* bytes, not packets */
+    uint8_t *bytes; /* of a stream: read and not yet taken apart */
+    size_t bytes_from, bytes_to;
     uint8_t *message; /* frames of the message that is coming in */
     size_t length, capacity;
     struct frame first;
@@ -39,6 +44,15 @@ struct message {
 
 /** channel_init() - a channel over @fd, which it owns from now on. channel_done() closes it. */
 void channel_init(struct channel *c, int fd);
+
+/**
+ * channel_init_stream() - a channel over byte streams
+ * @in_fd, @out_fd: taken, and made non-blocking; may be the same. Pipes or stream sockets; with
+ *                  pipes SIGPIPE must be ignored
+ *
+ * Return: 0 or a negative errno; the descriptors are taken in either case.
+ */
+int channel_init_stream(struct channel *c, int in_fd, int out_fd);
 void channel_done(struct channel *c);
 
 /**
@@ -62,7 +76,8 @@ int message_take_fd(struct message *m, size_t i);
  * @fds:     borrowed; duplicated into the packet or the queue
  *
  * Never blocks: what cannot be sent now is queued. Return: 0; -ENOBUFS when the queue would pass
- * its ceiling; a negative errno when the peer is gone.
+ * its ceiling, and then nothing of the message is sent; -EINVAL for descriptors over a stream; a
+ * negative errno when the peer is gone.
  */
 int channel_send(struct channel *c, uint16_t type, uint32_t id, const void *payload, size_t len,
                  const int *fds, size_t n_fds);

@@ -31,6 +31,24 @@
 #define LIMIT_VOLUMES   64
 #define LIMIT_ENV_NAMES 4096
 
+/* sandbox_timeout: a sandbox that is created to be held ends after an hour unless told otherwise.
+ */
+#define LIMIT_LIFETIME_DEFAULT_US (UINT64_C(3600) * 1000000)
+
+/* The toolset: what one tool call may take, and how much of it a model is shown. */
+#define LIMIT_TOOL_TIMEOUT_DEFAULT_US (UINT64_C(60) * 1000000)
+#define LIMIT_TOOL_TIMEOUT_CEILING_US (UINT64_C(300) * 1000000)
+#define LIMIT_TOOL_OUTPUT_LINES       UINT64_C(2000)
+#define LIMIT_TOOL_OUTPUT_BYTES       (50 * LIMIT_KIB)
+#define LIMIT_TOOL_READ_BYTES         (5 * LIMIT_MIB)
+#define LIMIT_EXPORT_BYTES            (1 * LIMIT_GIB)
+
+/* Names, owners, tags and other short texts of a spec, bytes. */
+#define LIMIT_TEXT_BYTES 1024
+
+/* Entries of one list of a spec. */
+#define LIMIT_LIST_ENTRIES 1024
+
 /* A command that ended while something holds its output: how long silence may last, microseconds.
  */
 #define LIMIT_DRAIN_IDLE_US UINT64_C(100000)

@@ -65,8 +65,16 @@ static void explain_start(const struct exit_report *x, const char *program, cons
         (void)snprintf(buf, size, "%s: its streams or terminal could not be opened: %s", program,
                        why);
         break;
-    case START_MARK:
     case START_IDENTITY:
+        if (x->start_errno == EINVAL) { /* no id outside stands for it: user_namespaces(7) */
+            (void)snprintf(buf, size,
+                           "%s: the sandbox has no such user: where one account makes it, it has "
+                           "only the one that it was created with",
+                           program);
+            break;
+        }
+        __attribute__((fallthrough));
+    case START_MARK:
     case START_FILTER:
         (void)snprintf(buf, size, "%s: it could not be locked in, so it was not started: %s",
                        program, why);
@@ -102,7 +110,7 @@ void outcome_explain(const struct exit_report *x, const char *program, const cha
     else if (x->reason == REASON_LIFETIME)
         (void)snprintf(buf, size, "%s: the sandbox's lifetime ended", program);
     else if (x->reason == REASON_KILLED)
-        (void)snprintf(buf, size, "%s: the sandbox was ended while it ran", program);
+        (void)snprintf(buf, size, "%s: ended from outside while it ran", program);
     else if (x->reason == REASON_ERROR)
         (void)snprintf(buf, size, "%s: the sandbox was lost while it ran", program);
 }

@@ -18,23 +18,54 @@
 
 int spec_init(struct spec *s)
 {
-    *s = (struct spec){.pids = LIMIT_PIDS_DEFAULT};
+    *s = (struct spec){
+        .block_network = true,
+        .pids = LIMIT_PIDS_DEFAULT,
+        .lifetime_us = LIMIT_LIFETIME_DEFAULT_US,
+        .toolset = {.default_command_timeout_us = LIMIT_TOOL_TIMEOUT_DEFAULT_US,
+                    .max_command_timeout_us = LIMIT_TOOL_TIMEOUT_CEILING_US,
+                    .max_output_lines = LIMIT_TOOL_OUTPUT_LINES,
+                    .max_output_bytes = LIMIT_TOOL_OUTPUT_BYTES,
+                    .max_read_bytes = LIMIT_TOOL_READ_BYTES,
+                    .max_export_bytes = LIMIT_EXPORT_BYTES},
+    };
+    s->backend = strdup("local");
     s->image = strdup("host");
     s->hostname = strdup("sandbox");
-    return s->image && s->hostname ? 0 : -ENOMEM;
+    s->egress_enforcement = strdup("pinned");
+    return s->backend && s->image && s->hostname && s->egress_enforcement ? 0 : -ENOMEM;
+}
+
+static void toolset_done(struct toolset_spec *t)
+{
+    free(t->tool_prefix);
+    free(t->export_credentials);
+    free(t->attach_to);
+    free(t->owner);
+    string_list_done(&t->exports);
+    string_list_done(&t->mask);
 }
 
 void spec_done(struct spec *s)
 {
-    free(s->image);
-    free(s->workdir);
-    free(s->hostname);
+    struct string_list *const lists[] = {
+        &s->env,           &s->allow_egress_to, &s->allow_egress_to_cidrs,
+        &s->private_cidrs, &s->inputs,          &s->publish,
+        &s->tags,          &s->prices};
+    char *const texts[] = {s->owner,    s->backend,  s->image,
+                           s->workdir,  s->hostname, s->egress_enforcement,
+                           s->resolver, s->proxy,    s->name};
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        free(texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+        string_list_done(lists[i]);
+    toolset_done(&s->toolset);
     for (size_t i = 0; i < s->n_volumes; i++) {
         free(s->volumes[i].host);
         free(s->volumes[i].guest);
     }
     free(s->volumes);
-    string_list_done(&s->env);
     *s = (struct spec){0};
 }
 
@@ -229,20 +260,63 @@ int spec_add_volume(struct spec *s, const char *text, struct error *err)
     return 0;
 }
 
+/* Texts that others are shown: who made it, what it is called. */
+static int text_check(const char *field, const char *text, struct error *err)
+{
+    size_t n = text ? strlen(text) : 0;
+    bool good = n <= LIMIT_TEXT_BYTES && (!text || (n > 0 && text_is_utf8(text, n)));
+
+    for (size_t i = 0; good && i < n; i++)
+        good = (unsigned char)text[i] >= ' ' && text[i] != 0x7f;
+    return good
+               ? 0
+               : error_set(err, ERROR_USAGE, EINVAL, "%s is not printable text of at most %d bytes",
+                           field, LIMIT_TEXT_BYTES);
+}
+
+static int tags_check(const struct string_list *tags, struct error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < tags->n; i++) {
+        const char *equals = strchr(tags->items[i], '=');
+
+        r = !equals || equals == tags->items[i]
+                ? error_set(err, ERROR_USAGE, EINVAL, "a tag is not K=V")
+                : text_check("a tag", tags->items[i], err);
+    }
+    return r;
+}
+
+/* For the local backend; others have images of their own. */
+static int image_check(const struct spec *s, struct error *err)
+{
+    bool folder = strncmp(s->image, "dir:", 4) == 0;
+    const char *path = folder ? s->image + 4 : "";
+
+    if (strcmp(s->backend, "local") != 0 || strcmp(s->image, "host") == 0 ||
+        (folder && path_is_plain_absolute(path) && strcmp(path, "/") != 0 &&
+         !strpbrk(path, ":,\\")))
+        return 0;
+    return error_set(err, ERROR_USAGE, EINVAL,
+                     "image '%s' is neither 'host' nor dir: and the absolute path of a folder",
+                     s->image);
+}
+
 int spec_check(const struct spec *s, struct error *err)
 {
-    const char *image = s->image + 4;
     int r = hostname_check(s->hostname, err);
 
     if (r == 0 && s->workdir)
         r = workdir_check(s->workdir, err);
-    if (r == 0 && strcmp(s->image, "host") != 0 &&
-        (strncmp(s->image, "dir:", 4) != 0 || !path_is_plain_absolute(image) ||
-         strcmp(image, "/") == 0 || strpbrk(image, ":,\\")))
-        r = error_set(err, ERROR_USAGE, EINVAL,
-                      "image '%s' is neither 'host' nor dir: and the "
-                      "absolute path of a folder",
-                      s->image);
+    if (r == 0)
+        r = text_check("name", s->name, err);
+    if (r == 0)
+        r = text_check("owner", s->owner, err);
+    if (r == 0)
+        r = tags_check(&s->tags, err);
+    if (r == 0)
+        r = image_check(s, err);
     for (size_t i = 0; r == 0 && i < s->n_volumes; i++)
         r = volume_check(s, i, &s->volumes[i], s->volumes[i].guest, err);
     for (size_t i = 0; r == 0 && i < s->env.n; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The spec: what a sandbox is to be. Filled from the command line, checked here, sent to a keeper
- * as the fields of MSG_CREATE. It owns all its strings.
+ * The spec: what a sandbox is to be. Filled from a spec file (core/spec_file.h) and the command
+ * line, checked here, sent to whoever makes the sandbox as the fields of MSG_CREATE. It owns all
+ * its strings. core/spec_fields.h has the table of its fields, by the names that users write.
  */
 #pragma once
 
@@ -23,20 +24,55 @@ struct string_list {
     size_t n;
 };
 
+/* Section `toolset`: what the four tools of an agent take from the spec. */
+struct toolset_spec {
+    char *tool_prefix; /* NULL: none */
+    uint64_t default_command_timeout_us, max_command_timeout_us;
+    uint64_t max_output_lines, max_output_bytes, max_read_bytes, max_export_bytes;
+    struct string_list exports; /* PATH=URL */
+    char *export_credentials;   /* NULL: the environment's */
+    char *attach_to;            /* NULL: a sandbox of its own */
+    char *owner;                /* NULL; whom an attaching run says it is */
+    struct string_list mask;
+};
+
 struct spec {
-    char *image;    /* "host" or "dir:PATH" */
+    /* section `spec` */
+    struct string_list env; /* NAME=VALUE, each name once */
+    bool block_network;     /* true: nothing leaves but what the lists allow */
+    struct string_list allow_egress_to, allow_egress_to_cidrs;
+    struct string_list private_cidrs; /* only with an open network */
+    char *owner;                      /* NULL; whom the sandbox is made for */
+
+    /* section `backend` */
+    char *backend;  /* "local" */
+    char *image;    /* "host" or "dir:PATH"; other backends have forms of their own */
     char *workdir;  /* NULL: /workspace */
     char *hostname; /* "sandbox" */
     bool user_set;
     uint32_t uid, gid; /* of the commands inside; 0 unless set */
     struct volume *volumes;
     size_t n_volumes;
-    struct string_list env; /* NAME=VALUE, each name once */
-    uint64_t disk_bytes;    /* 0: half of the free memory */
+    struct string_list inputs;  /* HOST=PATH inside; staged by the client, never sent */
+    struct string_list publish; /* [ADDR:]PORT:PORT */
+    struct string_list tags;    /* K=V, each key once */
+    struct string_list prices;  /* UNIT=PRICE */
+    uint64_t cpu_milli;         /* thousandths of a CPU; 0: no ceiling */
+    uint64_t memory_bytes;      /* 0: no ceiling */
+    uint64_t disk_bytes;        /* 0: half of the free memory */
     uint64_t pids;
-    uint64_t lifetime_us; /* 0: none */
-    bool owned;           /* ends with the connection that made it */
-    bool report_steps;    /* tell of each set-up step */
+    uint64_t lifetime_us;     /* sandbox_timeout; 0: none */
+    uint64_t idle_timeout_us; /* 0: none */
+    uint64_t max_cost_micro;  /* millionths of the currency of `prices`; 0: no ceiling */
+    char *egress_enforcement; /* "pinned" or "inspect" */
+    char *resolver, *proxy;   /* NULL: the host's; none */
+
+    struct toolset_spec toolset;
+
+    /* not of the spec file */
+    char *name;        /* NULL; what a person calls the sandbox */
+    bool owned;        /* ends with the connection that made it */
+    bool report_steps; /* tell of each set-up step */
 };
 
 #define SPEC_WORKDIR_DEFAULT "/workspace"

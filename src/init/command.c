@@ -2,7 +2,6 @@
 /* Starting a command: a child that shares memory until it execs, marked, without any privilege. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "init/filter.h"
 #include "init/init.h"
 #include "base/guards.h"
 
@@ -23,7 +21,7 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-enum { CHILD_STACK_BYTES = 64 * 1024, CAPABILITY_LAST = 63 };
+enum { CHILD_STACK_BYTES = 64 * 1024 };
 
 /* What parent and child share while the parent stands still (CLONE_VFORK). */
 struct start {
@@ -70,18 +68,6 @@ static void report_failure(uint32_t id, uint32_t stage, int error, const char *i
     link_send(MSG_EXITED, id, &w, -1);
 }
 
-/* A fresh cgroup namespace: it changes nothing a program sees, every child inherits it, and without
- * CAP_SYS_ADMIN no process can leave it. Its inode is the command's mark. */
-static int child_mark(struct start *s)
-{
-    struct stat st;
-
-    if (unshare(CLONE_NEWCGROUP) < 0 || stat("/proc/self/ns/cgroup", &st) < 0)
-        return -errno;
-    s->mark = st.st_ino;
-    return 0;
-}
-
 static int child_streams(struct start *s)
 {
     (void)setsid();
@@ -95,40 +81,6 @@ static int child_streams(struct start *s)
             return -errno;
     /* Close-on-exec rather than close: should exec fail, nothing of init's is lost. */
     return syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) < 0 ? -errno : 0;
-}
-
-/* So that no program file could ever bring any back. Needs CAP_SETPCAP, so before the others go. */
-static int drop_bounding_set(void)
-{
-    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    for (unsigned long c = 0; c <= CAPABILITY_LAST; c++) {
-        int has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
-
-        if (has < 0)
-            break; /* above the kernel's last one */
-        if (has > 0 && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
-            return -errno;
-    }
-    return 0;
-}
-
-static int child_identity(const struct exec_request *x)
-{
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {{0}, {0}};
-    uint32_t gid = x->gid;
-    int r = drop_bounding_set();
-
-    if (r == 0 && x->flags & EXEC_USER_SET && (x->uid != geteuid() || gid != getegid())) {
-        if (syscall(SYS_setgroups, 1, &gid) < 0 && errno != EPERM) /* EPERM: one id, no groups */
-            return -errno;
-        if (syscall(SYS_setresgid, gid, gid, gid) < 0 ||
-            syscall(SYS_setresuid, x->uid, x->uid, x->uid) < 0)
-            return -errno;
-    }
-    if (r == 0)
-        r = syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
-    return r;
 }
 
 /* What the first line of @path names, when it is a script. Only read after its exec failed. */
@@ -226,12 +178,8 @@ static int child_main(void *arg)
     sigset_t none;
     int r;
 
-    s->stage = START_MARK;
-    r = child_mark(s);
-    if (r == 0) {
-        s->stage = START_FDS;
-        r = child_streams(s);
-    }
+    s->stage = START_FDS;
+    r = child_streams(s);
     if (r == 0) {
         s->stage = START_IDENTITY;
         r = child_identity(x);
@@ -239,10 +187,6 @@ static int child_main(void *arg)
     if (r == 0) {
         s->stage = START_WORKDIR; /* with the command's own rights */
         r = x->workdir && chdir(x->workdir) < 0 ? -errno : 0;
-    }
-    if (r == 0) {
-        s->stage = START_FILTER; /* last: needs none of the calls that it forbids */
-        r = filter_install();
     }
     if (r == 0) {
         s->stage = START_EXEC;
@@ -259,6 +203,12 @@ static int child_main(void *arg)
 static pid_t start_child(struct start *s)
 {
     static uint8_t stack[CHILD_STACK_BYTES] __attribute__((aligned(16)));
+
+    s->stage = START_MARK;
+    s->error = -child_mark(&s->mark);
+    if (s->error != 0)
+        return -1;
+    s->stage = START_OK;
     pid_t pid = clone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, s);
 
     if (pid < 0) {
@@ -307,6 +257,10 @@ static int plan_streams(const struct init *i, const struct exec_request *x, stru
 
     if (s->terminal >= 0)
         return 0;
+    if (x->flags & EXEC_DETACH) {
+        s->fds[0] = s->fds[1] = s->fds[2] = i->null_fd;
+        return 0;
+    }
     if (i->n_fds != from + 2)
         return EBADF;
     s->fds[0] = from ? i->fds[0] : i->null_fd;
@@ -324,6 +278,18 @@ static void report_start(uint32_t id, pid_t pid, int master)
     link_send(MSG_STARTED, id, &w, master);
 }
 
+static void start_files(struct init *i, uint32_t id, const struct exec_request *x,
+                        struct command *row)
+{
+    uint64_t mark = 0;
+    pid_t pid = i->n_fds == 1 ? files_start(i, x, i->fds[0], &mark) : -EBADF;
+
+    if (pid > 0)
+        *row = (struct command){.id = id, .pid = pid, .mark = mark, .since_us = clock_now_us()};
+    else
+        report_failure(id, START_LIMIT, (int)-pid, NULL);
+}
+
 void command_exec(struct init *i, uint32_t id, struct reader message)
 {
     struct start s = {.fds = {-1, -1, -1}, .terminal = -1, .stage = START_FDS};
@@ -335,9 +301,17 @@ void command_exec(struct init *i, uint32_t id, struct reader message)
 
     s.error = -exec_request_decode(message, i->strings, EXEC_STRINGS_MAX, &x);
     s.request = &x;
+    if (s.error == 0 && i->confined_error != 0) {
+        s.stage = i->confined_stage;
+        s.error = i->confined_error;
+    }
     if (s.error == 0 && !row) {
         s.stage = START_LIMIT;
         s.error = EAGAIN;
+    }
+    if (s.error == 0 && x.flags & EXEC_FILES) {
+        start_files(i, id, &x, row);
+        return;
     }
     if (s.error == 0 && x.flags & EXEC_TTY)
         s.error = -open_terminal(&x, &master, &s.terminal);
@@ -348,7 +322,7 @@ void command_exec(struct init *i, uint32_t id, struct reader message)
     if (pid > 0) {
         *row = (struct command){
             .id = id, .pid = pid, .mark = s.mark, .since_us = since, .last = x.flags & EXEC_LAST};
-        if (master >= 0 || x.flags & EXEC_REPORT_START)
+        if (master >= 0 || x.flags & (EXEC_REPORT_START | EXEC_DETACH))
             report_start(id, pid, master);
     } else {
         report_failure(id, s.stage, s.error, s.interpreter[0] ? s.interpreter : NULL);

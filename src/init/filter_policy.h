@@ -58,8 +58,11 @@ struct filter_rule {
 /*
  * FILTER_UNSHARE: EPERM unless the flags are a subset of these, all 64 bits looked at. Threads
  * part with their file table or working directory this way; the other flags make namespaces.
+ * CLONE_NEWCGROUP is let through for init, which marks commands by it and stands behind the same
+ * filter; the kernel refuses it to a command, which has no CAP_SYS_ADMIN and cannot get any
+ * (unshare(2), EPERM).
  */
-#define FILTER_UNSHARE_ALLOWED (CLONE_FILES | CLONE_FS | CLONE_SYSVSEM)
+#define FILTER_UNSHARE_ALLOWED (CLONE_NEWCGROUP | CLONE_FILES | CLONE_FS | CLONE_SYSVSEM)
 
 /*
  * FILTER_SOCKET: EPERM unless the family is AF_UNIX, AF_INET, AF_INET6, or AF_NETLINK with this

@@ -7,6 +7,10 @@
  * pid namespace it takes no signal from inside, it is not dumpable, and it holds capabilities that
  * commands lack, so they may not trace it (ptrace(2), "Ptrace access mode checking").
  *
+ * A process that serves file operations (FILES of the protocol) is a copy of init that has become a
+ * command: marked, without capabilities, behind the filter. Whatever path it is asked for, it can
+ * reach what a command can reach, and when a file system hangs, only it hangs.
+ *
  * Life: READY is sent when the first requests, which may wait already, are served; EXEC, SIGNAL and
  * KILL come in; STARTED, EXITED and KILLED go out. When the keeper's end of the socket closes, init
  * exits, and with it everything in the sandbox.
@@ -37,6 +41,8 @@ struct command {
 
 struct init {
     int null_fd;
+    uint32_t confined_stage; /* enum start_stage: where confining init failed … */
+    int confined_error;      /* … and how: an errno, or 0 */
     struct command commands[INIT_COMMANDS_MAX];
     const char *strings[EXEC_STRINGS_MAX]; /* of the EXEC being worked on */
     size_t length;                         /* bytes of the message coming in */
@@ -71,6 +77,41 @@ void command_exec(struct init *i, uint32_t id, struct reader message);
 
 /** command_find() - the row of a running command, or NULL */
 struct command *command_find(struct init *i, uint32_t id);
+
+/* --- identity.c: what a child is made to be --- */
+
+/**
+ * confine() - put init itself behind the filter of system calls, and empty its bounding set
+ *
+ * Every child inherits both, so that no command waits for it. What fails is kept in @i, and then no
+ * command is started.
+ */
+void confine(struct init *i);
+
+/**
+ * child_mark() - the mark of the next child: a fresh cgroup namespace, which it inherits from init
+ *
+ * It changes nothing that a program sees, every process of the command has it, and without
+ * CAP_SYS_ADMIN none can leave it (the filter lets unshare(2) through for init's sake; the kernel
+ * refuses it to commands). Return: 0 with its inode, or a negative errno.
+ */
+int child_mark(uint64_t *ret_mark);
+
+/**
+ * child_identity() - no capabilities for good, and the user that @x names
+ *
+ * For a child between its start and its program. Return: 0 or a negative errno.
+ */
+int child_identity(const struct exec_request *x);
+
+/* --- files.c: file operations --- */
+
+/**
+ * files_start() - a process that serves file operations on the socket @fd
+ *
+ * Return: its pid, with @ret_mark set, or a negative errno.
+ */
+pid_t files_start(struct init *i, const struct exec_request *x, int fd, uint64_t *ret_mark);
 
 /* --- reap.c: ends --- */
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "init/directory.h"
 #include "init/init.h"
 #include "init/proc_path.h"
 #include "base/guards.h"
@@ -23,15 +24,6 @@ enum {
     PASSES_BEFORE_FREEZE = 5,
     PASS_PAUSE_NS = 300 * 1000,
     KILL_LIMIT_US = 2 * 1000 * 1000,
-};
-
-/* One entry of getdents64(2). */
-struct entry {
-    uint64_t inode;
-    int64_t next;
-    unsigned short length;
-    unsigned char type;
-    char name[];
 };
 
 static pid_t name_to_pid(const char *name)
@@ -76,7 +68,9 @@ static bool is_member(pid_t pid, uint64_t mark)
     proc_path(path, pid, "ns/cgroup");
     if (stat(path, &st) == 0)
         return st.st_ino == mark;
-    return errno != ENOENT && errno != ESRCH && !is_zombie(pid);
+    /* A dying one has no namespaces any more while it is not yet to be reaped: only when it is has
+     * its end been told, which must come before that of the kill. */
+    return !is_zombie(pid);
 }
 
 /* Kills one process if it carries the mark. Its pidfd is opened first, so that the number cannot
@@ -100,22 +94,20 @@ static int kill_pass(uint64_t mark)
 {
     static uint8_t buf[32 * 1024] __attribute__((aligned(8)));
     int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct directory d = directory_over(proc, buf, sizeof buf);
+    const char *name;
     int met = 0;
-    long n;
 
     if (proc < 0)
         return -errno;
-    while ((n = syscall(SYS_getdents64, proc, buf, sizeof buf)) > 0)
-        for (long at = 0; at < n;) {
-            const struct entry *e = (const void *)(buf + at);
-            pid_t pid = name_to_pid(e->name);
+    while ((name = directory_next(&d))) {
+        pid_t pid = name_to_pid(name);
 
-            if (pid > 1 && kill_if_member(pid, mark))
-                met++;
-            at += e->length;
-        }
+        if (pid > 1 && kill_if_member(pid, mark))
+            met++;
+    }
     (void)close(proc);
-    return n < 0 ? -EIO : met;
+    return d.error < 0 ? -EIO : met;
 }
 
 int kill_marked(struct init *i, uint64_t mark)

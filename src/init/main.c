@@ -75,6 +75,8 @@ int main(void)
     int signals = prepare(&init);
     bool announced = false;
 
+    confine(&init);
+
     for (;;) {
         struct pollfd p[2] = {{.fd = INIT_CHANNEL_FD, .events = POLLIN},
                               {.fd = signals, .events = POLLIN}};

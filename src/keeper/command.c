@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands between the caller and init: starting, timeouts, ends. */
+/* Commands between a client and init: starting, timeouts, ends. */
 #include "keeper/command.h"
 
 #include <errno.h>
@@ -8,13 +8,28 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "core/limits.h"
 #include "base/guards.h"
 
-struct keeper_command *command_by_id(struct keeper *k, uint32_t id)
+/* Numbers of processes that serve files have this bit. */
+#define FILES_NUMBERS UINT32_C(0x80000000)
+
+/* How long a process that serves files may take to go when its client has gone. */
+#define FILES_TIDY_US UINT64_C(2000000)
+
+static struct keeper_command *command_by_id(const struct connection *connection, uint32_t id)
+{
+    for (struct keeper_command *c = connection->keeper->commands; c; c = c->next)
+        if (c->connection == connection && c->id == id)
+            return c;
+    return NULL;
+}
+
+static struct keeper_command *command_by_number(const struct keeper *k, uint32_t number)
 {
     for (struct keeper_command *c = k->commands; c; c = c->next)
-        if (c->id == id)
+        if (c->number == number)
             return c;
     return NULL;
 }
@@ -31,7 +46,10 @@ static void command_forget(struct keeper_command *c)
         }
     loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
     streams_done(&c->streams);
+    free(c->arguments);
     loop_free_later(&k->loop, c);
+    keeper_active(k);
+    stops_check(k);
 }
 
 void command_finish(struct keeper_command *c)
@@ -39,8 +57,11 @@ void command_finish(struct keeper_command *c)
     uint8_t buf[1024];
     struct writer w = writer_over(buf, sizeof buf);
 
-    exit_report_encode(&w, &c->report);
-    keeper_send(c->keeper, MSG_EXITED, c->id, &w, -EBADF);
+    if (c->connection && !(c->flags & EXEC_FILES)) {
+        exit_report_encode(&w, &c->report);
+        field_put_u32(&w, TAG_COMMAND_NUMBER, c->number);
+        connection_send(c->connection, MSG_EXITED, c->id, &w, -EBADF);
+    }
     command_forget(c);
 }
 
@@ -54,46 +75,102 @@ static int kill_overdue(struct loop *l, struct loop_timer *t)
     return 0;
 }
 
+void command_kill(struct keeper_command *c)
+{
+    if (c->killing || c->exited)
+        return;
+    c->killing = true;
+    c->timeout.due = kill_overdue;
+    loop_at(&c->keeper->loop, &c->timeout, clock_after_us(LIMIT_KILL_US));
+    if (keeper_tell_init(c->keeper, MSG_KILL, c->number, NULL, 0, NULL, 0) < 0)
+        keeper_end(c->keeper, ENDED_ERROR);
+}
+
 static int timeout_due(struct loop *l, struct loop_timer *t)
 {
     struct keeper_command *c = t->owner;
 
+    (void)l;
     c->timed_out = true;
-    t->due = kill_overdue;
-    loop_at(l, t, clock_after_us(LIMIT_KILL_US));
-    if (keeper_tell_init(c->keeper, MSG_KILL, c->id, NULL, 0, NULL, 0) < 0)
-        keeper_end(c->keeper, ENDED_ERROR);
+    command_kill(c);
     return 0;
 }
 
 static void start_timeout(struct keeper_command *c)
 {
-    if (c->timeout_us > 0)
+    if (c->timeout_us > 0 && !c->killing)
         loop_at(&c->keeper->loop, &c->timeout, clock_after_us(c->timeout_us));
 }
 
-static struct keeper_command *command_new(struct keeper *k, uint32_t id,
+/* What `ps` shows of the arguments: the first ones, as far as there is room for them whole. */
+static int keep_arguments(struct keeper_command *c, const struct exec_request *x)
+{
+    size_t bytes = 0, n = 0;
+
+    for (; n < x->n_argv && n < COMMAND_ARGS_MAX; n++) {
+        size_t len = strlen(x->argv[n]) + 1;
+
+        if (bytes + len > COMMAND_ARGS_BYTES_MAX)
+            break;
+        bytes += len;
+    }
+    char *p = malloc(bytes + 1);
+    if (!p)
+        return -ENOMEM;
+    c->arguments = p;
+    c->n_arguments = n;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(x->argv[i]) + 1;
+
+        memcpy(p, x->argv[i], len);
+        p += len;
+    }
+    return 0;
+}
+
+static struct keeper_command *command_new(struct connection *connection, uint32_t id,
                                           const struct exec_request *x)
 {
+    struct keeper *k = connection->keeper;
     struct keeper_command *c = calloc(1, sizeof *c);
 
-    if (!c)
+    if (!c || keep_arguments(c, x) < 0) {
+        free(c);
         return NULL;
+    }
     c->keeper = k;
+    c->connection = connection;
     c->id = id;
+    /* Those that serve files are in no list, and leave no gaps in it. */
+    c->number = x->flags & EXEC_FILES ? FILES_NUMBERS | ++k->last_files : ++k->last_number;
     c->flags = x->flags;
     c->timeout_us = x->timeout_us;
+    c->started_at_us = clock_epoch_us();
     c->timeout = (struct loop_timer){.name = "timeout", .owner = c, .due = timeout_due};
     streams_init(&c->streams, c);
     c->next = k->commands;
     k->commands = c;
     k->n_commands++;
+    keeper_active(k);
     return c;
 }
 
-/* The request as init gets it: the environment complete, the working directory and user decided. */
-static int forward(struct keeper *k, uint32_t id, const struct exec_request *asked, const int *fds,
+static int pass_on(struct keeper *k, uint32_t number, const struct exec_request *x, const int *fds,
                    size_t n_fds)
+{
+    size_t size = exec_request_size(x);
+    _cleanup_free_ uint8_t *buf = malloc(size);
+    struct writer w = writer_over(buf, buf ? size : 0);
+
+    exec_request_encode(&w, x);
+    return !buf    ? -ENOMEM
+           : w.bad ? -E2BIG
+                   : keeper_tell_init(k, MSG_EXEC, number, buf, writer_len(&w), fds, n_fds);
+}
+
+/* The request as init gets it: the environment complete, the working directory and user decided. */
+static int forward(struct keeper *k, uint32_t number, const struct exec_request *asked,
+                   const int *fds, size_t n_fds)
 {
     struct exec_request x = *asked;
     struct string_list env = {0};
@@ -110,48 +187,65 @@ static int forward(struct keeper *k, uint32_t id, const struct exec_request *ask
         x.uid = k->spec.uid;
         x.gid = k->spec.gid;
     }
-    size_t size = exec_request_size(&x);
-    _cleanup_free_ uint8_t *buf = malloc(size);
-    struct writer w = writer_over(buf, buf ? size : 0);
-    exec_request_encode(&w, &x);
-    r = !buf    ? -ENOMEM
-        : w.bad ? -E2BIG
-                : keeper_tell_init(k, MSG_EXEC, id, buf, writer_len(&w), fds, n_fds);
+    r = pass_on(k, number, &x, fds, n_fds);
     string_list_done(&env);
     return r;
 }
 
-static int start_checked(struct keeper *k, struct message *m, const struct exec_request *x,
-                         struct error *err)
+/* How many descriptors come with a request: those of the streams that it does not have in-band. */
+static size_t expected_fds(const struct exec_request *x)
 {
-    bool in_band = x->flags & EXEC_IN_BAND, tty = x->flags & EXEC_TTY;
-    size_t expected = in_band || tty ? 0 : x->flags & EXEC_STDIN ? 3 : 2;
-    int fds[3] = {-EBADF, -EBADF, -EBADF};
-    int n;
+    if (x->flags & (EXEC_IN_BAND | EXEC_TTY | EXEC_DETACH))
+        return 0;
+    return x->flags & EXEC_STDIN ? 3 : 2;
+}
+
+static int judge(const struct connection *c, const struct message *m, const struct exec_request *x,
+                 struct error *err)
+{
+    const struct keeper *k = c->keeper;
 
     if (k->state != KEEPER_CREATING && k->state != KEEPER_RUNNING)
         return error_set(err, ERROR_USAGE, ENOENT, "there is no sandbox yet to run a command in");
     if (x->n_envp > LIMIT_ENV_NAMES)
         return error_set(err, ERROR_USAGE, E2BIG, "more than %d variables", LIMIT_ENV_NAMES);
-    if (in_band && x->flags & EXEC_LAST)
-        return error_set(err, ERROR_USAGE, EINVAL, "EXEC_LAST does not go with in-band streams");
-    if (command_by_id(k, m->id))
+    if (x->flags & EXEC_FILES)
+        return error_set(err, ERROR_USAGE, EINVAL, "the flag FILES is not for clients");
+    if (x->flags & EXEC_LAST && x->flags & (EXEC_IN_BAND | EXEC_DETACH))
+        return error_set(err, ERROR_USAGE, EINVAL,
+                         "EXEC_LAST does not go with in-band streams or a detached command");
+    if (x->flags & EXEC_DETACH && x->flags & (EXEC_TTY | EXEC_STDIN | EXEC_IN_BAND))
+        return error_set(err, ERROR_USAGE, EINVAL, "a detached command has no streams");
+    if (command_by_id(c, m->id))
         return error_set(err, ERROR_USAGE, EEXIST, "a command with id %u is running", m->id);
-    if (m->n_fds != expected)
+    if (m->n_fds != expected_fds(x))
         return error_set(err, ERROR_USAGE, EINVAL, "%zu descriptors came instead of %zu", m->n_fds,
-                         expected);
-    struct keeper_command *c = command_new(k, m->id, x);
+                         expected_fds(x));
+    return 0;
+}
+
+static int start_checked(struct connection *connection, struct message *m,
+                         const struct exec_request *x, struct error *err)
+{
+    bool pipes = x->flags & EXEC_IN_BAND && !(x->flags & EXEC_TTY);
+    struct keeper *k = connection->keeper;
+    int fds[3] = {-EBADF, -EBADF, -EBADF};
+    int n = judge(connection, m, x, err);
+
+    if (n < 0)
+        return n;
+    struct keeper_command *c = command_new(connection, m->id, x);
     if (!c)
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    if (in_band && !tty) {
+    if (pipes) {
         n = streams_open_pipes(&c->streams, x->flags & EXEC_STDIN, fds);
         if (n < 0) {
             command_forget(c);
             return error_set(err, ERROR_TERMINAL, -n, "cannot make pipes: %s", strerror(-n));
         }
     }
-    int r = in_band && !tty ? forward(k, m->id, x, fds, (size_t)n)
-                            : forward(k, m->id, x, m->fds, m->n_fds);
+    int r = pipes ? forward(k, c->number, x, fds, (size_t)n)
+                  : forward(k, c->number, x, m->fds, m->n_fds);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         fd_closep(&fds[i]);
     if (r < 0) {
@@ -163,13 +257,61 @@ static int start_checked(struct keeper *k, struct message *m, const struct exec_
     return 0;
 }
 
+/* The process inside starts while its client hears of the connection: what it asks waits there. */
+static int start_files(struct connection *connection, struct message *m, struct error *err)
+{
+    struct keeper *k = connection->keeper;
+    const char *argv[] = {"files", NULL}, *envp[] = {NULL};
+    const struct exec_request x = {
+        .argv = argv,
+        .n_argv = 1,
+        .envp = envp,
+        .workdir = k->spec.workdir ? k->spec.workdir : SPEC_WORKDIR_DEFAULT,
+        .uid = k->spec.uid,
+        .gid = k->spec.gid,
+        .flags = EXEC_FILES | EXEC_USER_SET,
+    };
+    _cleanup_fd_ int ours = -EBADF, theirs = -EBADF;
+    uint8_t buf[16];
+    struct writer nothing = writer_over(buf, sizeof buf);
+    int pair[2];
+
+    if (k->state != KEEPER_RUNNING)
+        return error_set(err, ERROR_USAGE, ENOENT, "there is no sandbox yet with files");
+    if (command_by_id(connection, m->id))
+        return error_set(err, ERROR_USAGE, EEXIST, "a command with id %u is running", m->id);
+    int r = io_pair(pair);
+    if (r < 0)
+        return error_set(err, ERROR_TERMINAL, -r, "cannot make a socket pair: %s", strerror(-r));
+    ours = pair[0];
+    theirs = pair[1];
+    struct keeper_command *c = command_new(connection, m->id, &x);
+    if (!c)
+        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+    r = pass_on(k, c->number, &x, &theirs, 1);
+    if (r < 0) {
+        command_forget(c);
+        return error_set(err, ERROR_TERMINAL, -r, "cannot ask for files: %s", strerror(-r));
+    }
+    connection_send(connection, MSG_FILES_OPENED, m->id, &nothing, ours);
+    return 0;
+}
+
+void command_start_files(struct connection *c, struct message *m)
+{
+    struct error err = ERROR_INIT;
+
+    if (start_files(c, m, &err) < 0)
+        connection_refuse(c, m->id, &err);
+}
+
 void commands_begin(struct keeper *k)
 {
     for (struct keeper_command *c = k->commands; c; c = c->next)
         start_timeout(c);
 }
 
-void command_start(struct keeper *k, struct message *m)
+void command_start(struct connection *c, struct message *m)
 {
     /* Every string takes a field; two more are the NULLs that end the lists. */
     size_t max = reader_left(&m->payload) / (FIELD_HEADER_BYTES + 1) + 3;
@@ -183,55 +325,114 @@ void command_start(struct keeper *k, struct message *m)
     else if ((r = exec_request_decode(m->payload, strings, max, &x)) < 0)
         r = error_set(&err, ERROR_USAGE, -r, "the command cannot be read: %s", strerror(-r));
     else
-        r = start_checked(k, m, &x, &err);
+        r = start_checked(c, m, &x, &err);
     if (r < 0)
-        keeper_refuse(k, m->id, &err);
+        connection_refuse(c, m->id, &err);
 }
 
-void command_signal(struct keeper *k, struct message *m)
+void command_signal(struct connection *connection, struct message *m)
 {
-    const struct keeper_command *c = command_by_id(k, m->id);
+    const struct keeper_command *c = command_by_id(connection, m->id);
+    struct keeper *k = connection->keeper;
     uint32_t signal;
 
-    if (!c || c->exited)
-        return; /* it ended meanwhile */
+    if (!c || c->exited || c->flags & EXEC_FILES)
+        return; /* it ended meanwhile, or is none of the client's */
     if (number_decode(m->payload, TAG_SIGNAL, &signal) < 0 || signal == 0 || signal > 64) {
         struct error err = ERROR_INIT;
 
         (void)error_set(&err, ERROR_USAGE, EINVAL, "there is no such signal");
-        keeper_refuse(k, m->id, &err);
+        connection_refuse(connection, m->id, &err);
         return;
     }
-    if (keeper_tell_init(k, MSG_SIGNAL, m->id, m->payload.p, reader_left(&m->payload), NULL, 0) < 0)
+    if (keeper_tell_init(k, MSG_SIGNAL, c->number, m->payload.p, reader_left(&m->payload), NULL,
+                         0) < 0)
         keeper_end(k, ENDED_ERROR);
+}
+
+void command_cancel(struct connection *connection, struct message *m)
+{
+    struct keeper_command *c = command_by_id(connection, m->id);
+
+    if (!c || c->exited)
+        return; /* it ended meanwhile */
+    c->stopped = true;
+    command_kill(c);
+}
+
+void command_stream(struct connection *connection, struct message *m)
+{
+    struct keeper_command *c = command_by_id(connection, m->id);
+    struct error err = ERROR_INIT;
+    struct stream_data x;
+    uint16_t rows, columns;
+    int r = -EPROTO;
+
+    if (!c || c->exited || !(c->flags & EXEC_IN_BAND)) {
+        if (m->type == MSG_INPUT) {
+            (void)error_set(&err, ERROR_RECOVERABLE, EPIPE, "the command has exited");
+            connection_refuse(connection, m->id, &err);
+            return;
+        }
+        if (!c || m->type == MSG_RESIZE || !(c->flags & EXEC_IN_BAND))
+            return; /* late, and of no use any more */
+    }
+    if (m->type == MSG_RESIZE) {
+        r = size_decode(m->payload, &rows, &columns);
+        if (r == 0)
+            streams_resize(&c->streams, rows, columns);
+    } else if (stream_data_decode(m->payload, &x) == 0) {
+        r = m->type == MSG_CREDIT ? streams_credit(&c->streams, x.stream, x.credit)
+            : x.stream == STREAM_STDIN && c->flags & EXEC_STDIN
+                ? streams_input(&c->streams, x.data, x.len)
+                : -EPROTO;
+    }
+    if (r < 0) {
+        (void)error_set(&err, ERROR_USAGE, -r, "bytes or credit came that were not agreed on");
+        connection_refuse(connection, m->id, &err);
+    }
 }
 
 int command_started(struct keeper *k, struct message *m)
 {
-    struct keeper_command *c = command_by_id(k, m->id);
+    struct keeper_command *c = command_by_number(k, m->id);
     uint8_t buf[64];
     struct writer w = writer_over(buf, sizeof buf);
-    uint32_t pid;
 
-    if (!c || c->exited || c->started || number_decode(m->payload, TAG_PID, &pid) < 0)
+    if (!c || c->exited || c->started || number_decode(m->payload, TAG_PID, &c->pid) < 0)
         return -EPROTO;
     if (m->n_fds != (c->flags & EXEC_TTY ? 1u : 0u))
         return -EPROTO;
     c->started = true;
-    field_put_u32(&w, TAG_PID, pid);
+    if (!(c->flags & (EXEC_TTY | EXEC_REPORT_START | EXEC_DETACH)))
+        return 0; /* init tells of every start, for `ps` */
+    field_put_u32(&w, TAG_PID, c->pid);
+    field_put_u32(&w, TAG_COMMAND_NUMBER, c->number);
     if (c->flags & EXEC_IN_BAND && c->flags & EXEC_TTY) {
         if (streams_attach_terminal(&c->streams, message_take_fd(m, 0), c->flags & EXEC_STDIN) < 0)
             return -EPROTO;
-        keeper_send(k, MSG_STARTED, c->id, &w, -EBADF);
+        connection_send(c->connection, MSG_STARTED, c->id, &w, -EBADF);
         return 0;
     }
-    keeper_send(k, MSG_STARTED, c->id, &w, m->n_fds > 0 ? m->fds[0] : -EBADF);
+    connection_send(c->connection, MSG_STARTED, c->id, &w, m->n_fds > 0 ? m->fds[0] : -EBADF);
+    if (c->flags & EXEC_DETACH)
+        c->connection = NULL; /* from now on it is nobody's */
     return 0;
+}
+
+/* Its first process is gone, and if it was killed, all others are too. */
+static void command_over(struct keeper_command *c)
+{
+    loop_at(&c->keeper->loop, &c->timeout, CLOCK_NEVER);
+    if (c->flags & EXEC_IN_BAND && c->connection)
+        streams_drain(&c->streams);
+    else
+        command_finish(c);
 }
 
 int command_exited(struct keeper *k, struct message *m)
 {
-    struct keeper_command *c = command_by_id(k, m->id);
+    struct keeper_command *c = command_by_number(k, m->id);
     struct exit_report x;
 
     if (!c || c->exited || exit_report_decode(m->payload, &x) < 0)
@@ -243,45 +444,57 @@ int command_exited(struct keeper *k, struct message *m)
         c->report.interpreter = c->interpreter;
     }
     c->report.timeout_us = c->timeout_us;
-    if (c->timed_out)
-        c->report.reason = REASON_TIMEOUT;
+    if (c->timed_out || c->stopped)
+        c->report.reason = c->timed_out ? REASON_TIMEOUT : REASON_KILLED;
     if (x.left_empty) {
         if (!(c->flags & EXEC_LAST))
             return -EPROTO;
         keeper_end(k, ENDED_DESTROYED); /* which reports it when nothing is left */
         return 0;
     }
-    if (c->timed_out)
-        return 0; /* reported when init says that all of it is dead */
-    loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
-    if (c->flags & EXEC_IN_BAND)
-        streams_drain(&c->streams);
-    else
-        command_finish(c);
+    if (!c->killing) /* otherwise reported when init says that all of it is dead */
+        command_over(c);
     return 0;
 }
 
 int command_killed(struct keeper *k, struct message *m)
 {
-    struct keeper_command *c = command_by_id(k, m->id);
+    struct keeper_command *c = command_by_number(k, m->id);
     uint32_t error;
 
     if (number_decode(m->payload, TAG_ERROR_CODE, &error) < 0)
         return -EPROTO;
-    if (!c || !c->timed_out) /* nobody asked for it */
+    if (!c || !c->killing) /* nobody asked for it */
         return -EPROTO;
-    loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
     if (error != 0) {
         keeper_end(k, ENDED_ERROR);
         return 0;
     }
     if (!c->exited)
         return -EPROTO; /* its first process was reaped before this was sent */
-    if (c->flags & EXEC_IN_BAND)
-        streams_drain(&c->streams);
-    else
-        command_finish(c);
+    command_over(c);
     return 0;
+}
+
+void commands_orphan(struct keeper *k, const struct connection *gone)
+{
+    struct keeper_command *next;
+
+    for (struct keeper_command *c = k->commands; c; c = next) {
+        next = c->next;
+        if (c->connection != gone)
+            continue;
+        c->connection = NULL;
+        streams_done(&c->streams);
+        if (c->exited && !c->killing) /* only its output was still on the way */
+            command_forget(c);
+        else if (c->flags & EXEC_FILES) /* its client's end is its own: it tidies up, and goes */
+            loop_at(&k->loop, &c->timeout, clock_after_us(FILES_TIDY_US));
+        else if (!(c->flags & EXEC_DETACH) && k->state != KEEPER_ENDING)
+            command_kill(c);
+        if (k->state == KEEPER_ENDING) /* init is gone, and with the sandbox all commands */
+            return;
+    }
 }
 
 void commands_abandon(struct keeper *k, enum exit_reason reason)

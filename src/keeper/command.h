@@ -2,43 +2,75 @@
 /* The commands of one sandbox, as its keeper follows them: timeout, streams, report. */
 #pragma once
 
-#include "keeper/keeper.h"
+#include "keeper/connection.h"
 #include "keeper/streams.h"
+#include "wire/sandbox_info.h"
 
 struct keeper_command {
     struct keeper_command *next;
     struct keeper *keeper;
-    uint32_t id;
-    uint32_t flags; /* enum exec_flags */
+    struct connection *connection; /* whose it is; NULL: detached, or its client has gone */
+    uint32_t id;                   /* the client's name for it */
+    uint32_t number;               /* init's, and that of `ps` and `kill`; unique in the sandbox */
+    uint32_t flags;                /* enum exec_flags */
+    uint32_t pid;                  /* inside; 0: not known */
+    uint64_t started_at_us;        /* since the epoch */
     uint64_t timeout_us;
     struct loop_timer timeout;
-    bool timed_out;
-    bool started; /* STARTED came */
-    bool exited;  /* only its output is still on the way */
+    bool timed_out, stopped; /* why it is being killed */
+    bool killing;            /* KILL was sent: its end is told when KILLED has come */
+    bool started;            /* STARTED came */
+    bool exited;             /* only its output is still on the way */
     struct exit_report report;
     char interpreter[INTERPRETER_BYTES_MAX + 1];
+    char *arguments; /* NUL-separated, n_arguments of them; for `ps`; owned */
+    size_t n_arguments;
     struct streams streams; /* in-band form only */
 };
 
-/** command_by_id() - a command that has not been reported as ended, or NULL */
-struct keeper_command *command_by_id(struct keeper *k, uint32_t id);
+/** command_start() - EXEC of a client: check, complete the environment, pass on to init */
+void command_start(struct connection *c, struct message *m);
 
-/** command_start() - MSG_EXEC of the caller: check, complete the environment, pass on to init */
-void command_start(struct keeper *k, struct message *m);
+/** command_start_files() - FILES of a client: a process inside that serves file operations */
+void command_start_files(struct connection *c, struct message *m);
 
 /** commands_begin() - the sandbox is there: what was asked before has only now begun to run */
 void commands_begin(struct keeper *k);
 
-/** command_signal() - MSG_SIGNAL of the caller */
-void command_signal(struct keeper *k, struct message *m);
+/** command_signal() - SIGNAL of a client */
+void command_signal(struct connection *c, struct message *m);
+
+/** command_cancel() - CANCEL of a client: all of its command is killed; EXITED tells of that */
+void command_cancel(struct connection *c, struct message *m);
+
+/** command_stream() - RESIZE, INPUT, CREDIT of a client */
+void command_stream(struct connection *c, struct message *m);
 
 /* What init tells; each returns 0, or -EPROTO for what a sound init would not send. */
 int command_started(struct keeper *k, struct message *m);
 int command_exited(struct keeper *k, struct message *m);
 int command_killed(struct keeper *k, struct message *m);
 
+/** command_kill() - have init end all of it; its report follows */
+void command_kill(struct keeper_command *c);
+
 /** command_finish() - send EXITED and forget the command; called when its streams are drained */
 void command_finish(struct keeper_command *c);
 
+/** commands_orphan() - client @gone has left: its commands are killed, but for detached ones */
+void commands_orphan(struct keeper *k, const struct connection *gone);
+
 /** commands_abandon() - report every command as ended by @reason; the sandbox is over */
 void commands_abandon(struct keeper *k, enum exit_reason reason);
+
+/* --- stop.c: STOP --- */
+
+/** commands_stop() - STOP of a client: kill one command or all, and tell when they are gone */
+void commands_stop(struct connection *c, struct message *m);
+
+/** stops_check() - a command has ended: answer the requests that waited for it */
+void stops_check(struct keeper *k);
+
+/** stops_forget() - client @gone has left; stops_done() - free all */
+void stops_forget(struct keeper *k, const struct connection *gone);
+void stops_done(struct keeper *k);

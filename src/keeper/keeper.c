@@ -1,40 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's loop: one caller, one sandbox. */
+/* The life of one sandbox: its creation, what init tells, its timers, its end. */
 #include "keeper/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/io.h"
+#include "core/backends.h"
 #include "core/limits.h"
+#include "core/state.h"
 #include "keeper/command.h"
-#include "wire/fault.h"
+#include "keeper/connection.h"
+#include "keeper/report.h"
 #include "base/guards.h"
 
-enum { CLIENT_FD = 3, FAREWELL_US = 1000000, MESSAGES_AT_ONCE = 64 };
-
-void keeper_send(struct keeper *k, uint16_t type, uint32_t id, const struct writer *w, int fd)
-{
-    int r = k->client.fd < 0 ? -EPIPE
-            : w->bad
-                ? -EMSGSIZE
-                : channel_send(&k->client, type, id, w->start, writer_len(w), &fd, fd >= 0 ? 1 : 0);
-
-    if (r < 0)
-        keeper_end(k, ENDED_CALLER_DIED);
-    else if (channel_waiting(&k->client))
-        (void)loop_change(&k->loop, &k->client_source, EPOLLIN | EPOLLOUT);
-}
+enum { CLIENT_FD = 3, MESSAGES_AT_ONCE = 64 };
 
 int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *payload, size_t len,
                      const int *fds, size_t n_fds)
@@ -46,13 +35,31 @@ int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *p
     return r;
 }
 
-void keeper_refuse(struct keeper *k, uint32_t id, const struct error *err)
+void keeper_active(struct keeper *k)
 {
-    uint8_t buf[2048];
-    struct writer w = writer_over(buf, sizeof buf);
+    if (k->state == KEEPER_RUNNING && k->spec.idle_timeout_us > 0)
+        loop_at(&k->loop, &k->idle_timer,
+                k->n_commands > 0 ? CLOCK_NEVER : clock_after_us(k->spec.idle_timeout_us));
+}
 
-    fault_encode(&w, err);
-    keeper_send(k, MSG_ERROR, id, &w, -EBADF);
+/* What went wrong with CREATE, told to who asked for it. */
+static void refuse_create(struct keeper *k, const struct error *err)
+{
+    connection_refuse(k->creator, k->create_id, err);
+}
+
+/* All clients hear of the end; the creator's message carries the id of its CREATE. */
+static void tell_ended(struct keeper *k)
+{
+    uint8_t buf[64];
+    struct writer w = writer_over(buf, sizeof buf);
+    struct connection *next;
+
+    field_put_u32(&w, TAG_ENDED_BY, k->ended_by);
+    for (struct connection *c = k->connections; c; c = next) {
+        next = c->next; /* one that takes nothing any more goes on the way */
+        connection_send(c, MSG_ENDED, c == k->creator ? k->create_id : 0, &w, -EBADF);
+    }
 }
 
 void keeper_end(struct keeper *k, enum ended_by by)
@@ -64,8 +71,6 @@ void keeper_end(struct keeper *k, enum ended_by by)
         [ENDED_ERROR] = REASON_ERROR,
     };
     _Static_assert(ARRAY_SIZE(reasons) == ENDED__MAX, "an end has no reason for its commands");
-    uint8_t buf[64];
-    struct writer w = writer_over(buf, sizeof buf);
     bool existed = k->state != KEEPER_NEW;
 
     if (k->state == KEEPER_ENDING)
@@ -73,17 +78,18 @@ void keeper_end(struct keeper *k, enum ended_by by)
     k->state = KEEPER_ENDING;
     k->ended_by = by;
     k->loop.stop = true;
+    if (k->listen_fd >= 0)
+        state_withdraw(k->id); /* nobody finds it any more */
     loop_forget(&k->loop, &k->init_source);
     loop_forget(&k->loop, &k->process_source);
     channel_done(&k->init); /* it owns the sandbox's end of the socket */
     k->sandbox.link_fd = -EBADF;
     sandbox_end(&k->sandbox);
-    if (by == ENDED_CALLER_DIED || !existed)
+    if (!existed)
         return;
     /* Nothing of it is left: only now it is said. */
     commands_abandon(k, reasons[by]);
-    field_put_u32(&w, TAG_ENDED_BY, by);
-    keeper_send(k, MSG_ENDED, k->create_id, &w, -EBADF);
+    tell_ended(k);
 }
 
 static int create_overdue(struct loop *l, struct loop_timer *t)
@@ -95,7 +101,7 @@ static int create_overdue(struct loop *l, struct loop_timer *t)
     (void)error_set(&err, ERROR_TERMINAL, ETIMEDOUT, "the set-up did not end within %d s",
                     (int)(LIMIT_CREATE_US / 1000000));
     (void)error_remedy(&err, "See with -v which step hangs; a network file system may not answer");
-    keeper_refuse(k, k->create_id, &err);
+    refuse_create(k, &err);
     keeper_end(k, ENDED_ERROR);
     return 0;
 }
@@ -107,18 +113,60 @@ static int lifetime_over(struct loop *l, struct loop_timer *t)
     return 0;
 }
 
+static int idle_too_long(struct loop *l, struct loop_timer *t)
+{
+    (void)l;
+    keeper_end(t->owner, ENDED_IDLE);
+    return 0;
+}
+
+/* The record of a held sandbox, by which others find it. */
+static int publish(struct keeper *k, struct error *err)
+{
+    struct state_record record = {
+        .place = k->place,
+        .pid = getpid(),
+        .created_at_us = k->created_at_us,
+        .expires_at_us = k->expires_at_us,
+        .name = k->spec.name,
+        .owner = k->spec.owner,
+        .image = k->spec.image,
+        .program = (char *)(uintptr_t)ATOLL_VERSION,
+        .tags = k->spec.tags,
+    };
+
+    memcpy(record.id, k->id, sizeof record.id);
+    int fd = state_publish(&record, err); /* copies nothing of it, and frees nothing */
+    if (fd < 0)
+        return fd;
+    int r = connections_listen(k, fd);
+    return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "cannot wait for clients: %s", strerror(-r))
+                 : 0;
+}
+
 static void tell_created(struct keeper *k)
 {
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct writer w = writer_over(buf, sizeof buf);
+    struct error err = ERROR_INIT;
 
     k->state = KEEPER_RUNNING;
     loop_at(&k->loop, &k->create_timer, CLOCK_NEVER);
-    if (k->spec.lifetime_us > 0)
+    k->created_at_us = clock_epoch_us();
+    if (k->spec.lifetime_us > 0) {
         loop_at(&k->loop, &k->lifetime_timer, clock_after_us(k->spec.lifetime_us));
+        k->expires_at_us = k->created_at_us + k->spec.lifetime_us;
+    }
+    if (!k->spec.owned && publish(k, &err) < 0) {
+        refuse_create(k, &err);
+        keeper_end(k, ENDED_ERROR);
+        return;
+    }
     commands_begin(k);
+    keeper_active(k);
     field_put_u32(&w, TAG_LANDLOCK_ABI, (uint32_t)k->sandbox.landlock_abi);
-    keeper_send(k, MSG_CREATED, k->create_id, &w, -EBADF);
+    field_put_string(&w, TAG_SANDBOX_ID, k->id);
+    connection_send(k->creator, MSG_CREATED, k->create_id, &w, -EBADF);
 }
 
 static int tell_step(struct keeper *k, struct message *m)
@@ -133,7 +181,7 @@ static int tell_step(struct keeper *k, struct message *m)
     step_describe(&k->sandbox.plan->steps[x.index], text, sizeof text);
     x.text = text;
     step_report_encode(&w, &x);
-    keeper_send(k, MSG_STEP, k->create_id, &w, -EBADF);
+    connection_send(k->creator, MSG_STEP, k->create_id, &w, -EBADF);
     return 0;
 }
 
@@ -145,7 +193,7 @@ static int setup_failed(struct keeper *k, struct message *m)
     if (step_report_decode(m->payload, &x) < 0)
         return -EPROTO;
     (void)sandbox_fault(&k->sandbox, x.index, (int)x.error, &err);
-    keeper_refuse(k, k->create_id, &err);
+    refuse_create(k, &err);
     keeper_end(k, ENDED_ERROR);
     return 0;
 }
@@ -155,8 +203,11 @@ static int serve_init(struct keeper *k, struct message *m)
     bool setup = k->state == KEEPER_CREATING;
 
     /* Only init answers requests: whatever else it sends first, it is there. */
-    if (setup && m->type != MSG_STEP && m->type != MSG_FAULT)
+    if (setup && m->type != MSG_STEP && m->type != MSG_FAULT) {
         tell_created(k);
+        if (k->state == KEEPER_ENDING)
+            return 0;
+    }
     switch (m->type) {
     case MSG_READY:
         if (k->ready)
@@ -197,7 +248,7 @@ static int init_ready(struct loop *l, struct loop_source *s, uint32_t events)
 
         (void)error_set(&err, ERROR_TERMINAL, EIO, "the set-up process ended without a word");
         (void)error_remedy(&err, "Look for an out-of-memory kill in the host's log");
-        keeper_refuse(k, k->create_id, &err);
+        refuse_create(k, &err);
     }
     if (r < 0)
         keeper_end(k, ENDED_ERROR);
@@ -230,144 +281,83 @@ static int watch_sandbox(struct keeper *k)
     return r < 0 ? r : loop_watch(&k->loop, &k->process_source, k->sandbox.pid_fd, EPOLLIN);
 }
 
-static void create(struct keeper *k, struct message *m)
+/* Whoever asks, and however: what this backend cannot enforce is refused, not left out. */
+static int admit(const struct spec *s, struct error *err)
+{
+    const struct backend *local = backend_known(0);
+    struct capability_results results;
+    struct problems problems = {0};
+
+    if (capability_check(&local->capability, s, &results))
+        return 0;
+    capability_problems(&results, local->name, &problems);
+    int r = problems_error(&problems, NULL, err);
+    problems_done(&problems);
+    return r;
+}
+
+static int identify(struct keeper *k, struct error *err)
+{
+    uint64_t random[2];
+    int r = place_read(&k->place);
+
+    if (r == 0 && getrandom(random, sizeof random, 0) != sizeof random)
+        r = -EIO;
+    if (r < 0)
+        return error_set(err, ERROR_TERMINAL, -r, "no id can be made for the sandbox: %s",
+                         strerror(-r));
+    sandbox_id_make(&k->place, random, k->id);
+    return 0;
+}
+
+/*
+ * A held sandbox may outlive whoever started its keeper, or end long before: it is nobody's child,
+ * so that nobody is left with a zombie that it does not expect. The copy has all descriptors.
+ */
+static int leave_parent(struct keeper *k, const struct connection *c, struct error *err)
+{
+    k->spec.owned = k->spec.owned || c->minor < 1; /* version 1.0 had no others */
+    if (k->spec.owned)
+        return 0;
+    pid_t pid = fork();
+    if (pid < 0)
+        return error_set(err, ERROR_TERMINAL, errno, "the keeper cannot start: %s",
+                         strerror(errno));
+    if (pid > 0)
+        _exit(0);
+    return 0;
+}
+
+void keeper_create(struct keeper *k, struct connection *c, struct message *m)
 {
     struct error err = ERROR_INIT;
     int r;
 
     if (k->state != KEEPER_NEW) {
         (void)error_set(&err, ERROR_USAGE, EEXIST, "this keeper has a sandbox already");
-        keeper_refuse(k, m->id, &err);
+        connection_refuse(c, m->id, &err);
         return;
     }
+    k->creator = c;
     k->create_id = m->id;
     k->state = KEEPER_CREATING;
     if (spec_decode(m->payload, &k->spec) < 0)
         r = error_set(&err, ERROR_USAGE, EPROTO, "the spec cannot be read");
-    else if ((r = spec_check(&k->spec, &err)) == 0)
-        r = sandbox_start(&k->spec, &k->sandbox, &err);
+    else if ((r = spec_check(&k->spec, &err)) == 0 && (r = admit(&k->spec, &err)) == 0 &&
+             (r = leave_parent(k, c, &err)) == 0 &&
+             (r = sandbox_start(&k->spec, &k->sandbox, &err)) == 0)
+        r = identify(k, &err);
     if (r == 0 && (r = watch_sandbox(k)) < 0)
         (void)error_set(&err, ERROR_TERMINAL, -r, "cannot watch the sandbox: %s", strerror(-r));
     if (r < 0) {
-        keeper_refuse(k, m->id, &err);
+        refuse_create(k, &err);
         keeper_end(k, ENDED_ERROR);
         return;
     }
     k->create_timer = (struct loop_timer){.name = "create", .owner = k, .due = create_overdue};
     k->lifetime_timer = (struct loop_timer){.name = "lifetime", .owner = k, .due = lifetime_over};
+    k->idle_timer = (struct loop_timer){.name = "idle", .owner = k, .due = idle_too_long};
     loop_at(&k->loop, &k->create_timer, clock_after_us(LIMIT_CREATE_US));
-}
-
-/* Return: 0, or -EPROTO when the peer speaks another protocol. */
-static int greet(struct keeper *k, struct message *m)
-{
-    struct hello mine = {WIRE_VERSION_MAJOR, WIRE_VERSION_MINOR, "atoll keeper"};
-    struct error err = ERROR_INIT;
-    struct hello theirs;
-    uint8_t buf[128];
-    struct writer w = writer_over(buf, sizeof buf);
-
-    hello_encode(&w, &mine);
-    keeper_send(k, MSG_HELLO, m->id, &w, -EBADF);
-    if (m->type == MSG_HELLO && hello_decode(m->payload, &theirs) == 0 &&
-        theirs.major == WIRE_VERSION_MAJOR) {
-        k->greeted = true;
-        return 0;
-    }
-    (void)error_set(&err, ERROR_USAGE, EPROTO,
-                    "the caller does not speak version %d of the sandbox protocol",
-                    WIRE_VERSION_MAJOR);
-    (void)error_remedy(&err, "Use a client and a keeper of the same major version");
-    keeper_refuse(k, m->id, &err);
-    return -EPROTO;
-}
-
-static void command_stream(struct keeper *k, struct message *m)
-{
-    struct keeper_command *c = command_by_id(k, m->id);
-    struct error err = ERROR_INIT;
-    struct stream_data x;
-    uint16_t rows, columns;
-    int r = -EPROTO;
-
-    if (!c || c->exited || !(c->flags & EXEC_IN_BAND)) {
-        if (m->type == MSG_INPUT) {
-            (void)error_set(&err, ERROR_RECOVERABLE, EPIPE, "the command has exited");
-            keeper_refuse(k, m->id, &err);
-            return;
-        }
-        if (!c || m->type == MSG_RESIZE || !(c->flags & EXEC_IN_BAND))
-            return; /* late, and of no use any more */
-    }
-    if (m->type == MSG_RESIZE) {
-        r = size_decode(m->payload, &rows, &columns);
-        if (r == 0)
-            streams_resize(&c->streams, rows, columns);
-    } else if (stream_data_decode(m->payload, &x) == 0) {
-        r = m->type == MSG_CREDIT ? streams_credit(&c->streams, x.stream, x.credit)
-            : x.stream == STREAM_STDIN && c->flags & EXEC_STDIN
-                ? streams_input(&c->streams, x.data, x.len)
-                : -EPROTO;
-    }
-    if (r < 0) {
-        (void)error_set(&err, ERROR_USAGE, -r, "bytes or credit came that were not agreed on");
-        keeper_refuse(k, m->id, &err);
-    }
-}
-
-static int serve_client(struct keeper *k, struct message *m)
-{
-    if (!k->greeted)
-        return greet(k, m);
-    switch (m->type) {
-    case MSG_CREATE:
-        create(k, m);
-        return 0;
-    case MSG_EXEC:
-        command_start(k, m);
-        return 0;
-    case MSG_SIGNAL:
-        command_signal(k, m);
-        return 0;
-    case MSG_RESIZE:
-    case MSG_INPUT:
-    case MSG_CREDIT:
-        command_stream(k, m);
-        return 0;
-    case MSG_DESTROY:
-        keeper_end(k, ENDED_DESTROYED);
-        return 0;
-    default: {
-        struct error err = ERROR_INIT;
-
-        (void)error_set(&err, ERROR_USAGE, ENOSYS, "this keeper has no operation %u", m->type);
-        (void)error_remedy(&err, "Use a keeper of the client's version");
-        keeper_refuse(k, m->id, &err);
-        return 0;
-    }
-    }
-}
-
-static int client_ready(struct loop *l, struct loop_source *s, uint32_t events)
-{
-    struct keeper *k = s->owner;
-    struct message m;
-    int r = 0;
-
-    if (events & EPOLLOUT) {
-        r = channel_flush(&k->client);
-        if (!channel_waiting(&k->client))
-            (void)loop_change(l, s, EPOLLIN);
-    }
-    while (r >= 0 && k->state != KEEPER_ENDING && (r = channel_receive(&k->client, &m)) > 0) {
-        r = serve_client(k, &m);
-        message_close_fds(&m);
-    }
-    if (r < 0) {
-        keeper_end(k, ENDED_CALLER_DIED);
-        l->stop = true;
-    }
-    return 0;
 }
 
 static int signal_came(struct loop *l, struct loop_source *s, uint32_t events)
@@ -411,31 +401,17 @@ static int open_sources(struct keeper *k, int client_fd)
     sigset_t set;
     int r = loop_init(&k->loop);
 
-    channel_init(&k->client, client_fd);
     channel_init(&k->init, -EBADF);
     k->sandbox = (struct sandbox)SANDBOX_INIT;
-    k->init_source.fd = k->process_source.fd = -EBADF;
-    k->client_source =
-        (struct loop_source){.name = "client", .fd = -EBADF, .owner = k, .ready = client_ready};
+    k->listen_fd = k->init_source.fd = k->process_source.fd = -EBADF;
     k->signal_source =
         (struct loop_source){.name = "signals", .fd = -EBADF, .owner = k, .ready = signal_came};
     if (r == 0)
-        r = loop_watch(&k->loop, &k->client_source, client_fd, EPOLLIN);
+        r = connection_new(k, client_fd);
     sigfillset(&set); /* none may end the keeper halfway; SIGTERM is heard, the rest is not */
     if (r == 0)
         r = loop_open_signals(&set);
     return r < 0 ? r : loop_watch(&k->loop, &k->signal_source, r, EPOLLIN);
-}
-
-/* What still waits for a slow caller gets a moment more. */
-static void say_farewell(struct keeper *k)
-{
-    uint64_t deadline = clock_after_us(FAREWELL_US);
-
-    while (k->client.fd >= 0 && channel_waiting(&k->client) && channel_flush(&k->client) == 0 &&
-           channel_waiting(&k->client))
-        if (io_wait(k->client.fd, POLLOUT, deadline) < 0)
-            break;
 }
 
 int keeper_main(int client_fd)
@@ -451,10 +427,11 @@ int keeper_main(int client_fd)
         r = loop_run(&k.loop);
     if (k.state != KEEPER_ENDING)
         keeper_end(&k, ENDED_ERROR);
-    say_farewell(&k);
+    connections_farewell(&k);
+    stops_done(&k);
     signals = k.signal_source.fd;
     fd_closep(&signals);
-    channel_done(&k.client);
+    fd_closep(&k.listen_fd);
     spec_done(&k.spec);
     loop_done(&k.loop);
     return r < 0;

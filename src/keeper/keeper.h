@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: the process that owns one local sandbox. It speaks the sandbox protocol with the
- * caller on one socket and with init on another, holds the timers, and ends the sandbox when its
- * caller is gone. It stands in a session of its own, so that a terminal's signals do not reach it.
+ * The keeper: the process that owns one local sandbox. It speaks the sandbox protocol with its
+ * clients and with init, holds the timers, and ends the sandbox when its time has come. It stands
+ * in a session of its own, so that a terminal's signals do not reach it.
+ *
+ * An owned sandbox has one client, and ends with it. One that is held has a socket in the state
+ * folder (core/state.h), which clients come to and leave.
  *
  * What init sends is treated as hostile: it is bounded, decoded in src/wire, checked against what
  * was asked, and anything else ends the sandbox.
  *
- *   creating -> running -> ending        (ENDED is the last message; then the process exits)
+ *   new -> creating -> running -> ending      (ENDED is the last message; then the process exits)
  */
 #pragma once
 
@@ -16,28 +19,39 @@
 
 #include "base/loop.h"
 #include "core/channel.h"
+#include "core/sandbox_id.h"
 #include "core/spec.h"
 #include "local/sandbox.h"
 #include "wire/control.h"
 
 enum keeper_state { KEEPER_NEW, KEEPER_CREATING, KEEPER_RUNNING, KEEPER_ENDING };
 
+struct connection;
 struct keeper_command;
+struct stop;
 
 struct keeper {
     struct loop loop;
     enum keeper_state state;
-    struct channel client, init;
-    struct loop_source client_source, init_source, signal_source, process_source;
-    struct loop_timer create_timer, lifetime_timer;
+    struct connection *connections; /* all clients */
+    struct connection *creator;     /* the one that sent CREATE, while it is there */
+    struct channel init;
+    int listen_fd; /* of a held sandbox, owned; else -EBADF */
+    struct loop_source listen_source, init_source, signal_source, process_source;
+    struct loop_timer create_timer, lifetime_timer, idle_timer, listen_timer;
     struct spec spec;
     struct sandbox sandbox;
+    struct place place;
+    char id[SANDBOX_ID_BYTES];
+    uint64_t created_at_us, expires_at_us; /* since the epoch; 0: never */
     uint32_t create_id;
-    bool greeted; /* HELLO came */
-    bool ready;   /* READY came */
+    bool ready; /* READY came */
     enum ended_by ended_by;
     struct keeper_command *commands;
     size_t n_commands;
+    uint32_t last_number; /* of a command */
+    uint32_t last_files;  /* of a process that serves files */
+    struct stop *stops;   /* requests that wait for commands to end */
 };
 
 /**
@@ -50,8 +64,8 @@ struct keeper {
  */
 int keeper_main(int client_fd);
 
-/** keeper_send() - a message to the caller; when it is gone, the sandbox ends */
-void keeper_send(struct keeper *k, uint16_t type, uint32_t id, const struct writer *w, int fd);
+/** keeper_create() - CREATE of @c: start a sandbox, or refuse */
+void keeper_create(struct keeper *k, struct connection *c, struct message *m);
 
 /**
  * keeper_tell_init() - a message to init, or into the queue for it
@@ -62,8 +76,8 @@ void keeper_send(struct keeper *k, uint16_t type, uint32_t id, const struct writ
 int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *payload, size_t len,
                      const int *fds, size_t n_fds);
 
-/** keeper_refuse() - MSG_ERROR for request @id */
-void keeper_refuse(struct keeper *k, uint32_t id, const struct error *err);
+/** keeper_active() - something was asked or has ended: the idle time starts again */
+void keeper_active(struct keeper *k);
 
-/** keeper_end() - end the sandbox now, tell the caller, and stop the loop */
+/** keeper_end() - end the sandbox now, tell the clients, and stop the loop */
 void keeper_end(struct keeper *k, enum ended_by by);

@@ -34,7 +34,7 @@ static void send_output(struct output *o, const void *data, size_t len)
     struct stream_data x = {.stream = o->stream, .data = data, .len = len};
 
     stream_data_encode(&w, &x);
-    keeper_send(c->keeper, MSG_OUTPUT, c->id, &w, -EBADF);
+    connection_send(c->connection, MSG_OUTPUT, c->id, &w, -EBADF);
 }
 
 /* The stream is over: an OUTPUT without bytes says so. */
@@ -146,7 +146,7 @@ static void grant_input(struct streams *s, size_t n)
     struct writer w = writer_over(buf, sizeof buf);
 
     stream_credit_encode(&w, STREAM_STDIN, (uint32_t)n);
-    keeper_send(s->command->keeper, MSG_CREDIT, s->command->id, &w, -EBADF);
+    connection_send(s->command->connection, MSG_CREDIT, s->command->id, &w, -EBADF);
 }
 
 /* Writes what waits. Without more to write, the source is silent, or the end is passed on. */

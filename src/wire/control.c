@@ -325,3 +325,28 @@ int size_decode(struct reader message, uint16_t *ret_rows, uint16_t *ret_columns
     *ret_columns = (uint16_t)columns;
     return 0;
 }
+
+uint32_t message_since(uint16_t type)
+{
+    return (type >= MSG_OPEN && type <= MSG_CANCEL) || (type >= MSG_DONE && type <= MSG_LISTED);
+}
+
+const char *message_name(uint16_t type)
+{
+    static const char *const names[] = {
+        [MSG_HELLO] = "hello",     [MSG_CREATE] = "create",
+        [MSG_EXEC] = "exec",       [MSG_SIGNAL] = "signal",
+        [MSG_RESIZE] = "resize",   [MSG_INPUT] = "input",
+        [MSG_CREDIT] = "credit",   [MSG_DESTROY] = "destroy",
+        [MSG_OPEN] = "open",       [MSG_DESCRIBE] = "describe",
+        [MSG_INSPECT] = "inspect", [MSG_ENUMERATE] = "enumerate",
+        [MSG_PS] = "ps",           [MSG_STOP] = "stop",
+        [MSG_FILES] = "files",     [MSG_READ] = "read",
+        [MSG_WRITE] = "write",     [MSG_COMMIT] = "commit",
+        [MSG_LIST] = "list",       [MSG_STAT] = "stat",
+        [MSG_PACK] = "pack",       [MSG_UNPACK] = "unpack",
+        [MSG_CANCEL] = "cancel",
+    };
+
+    return type < sizeof names / sizeof *names ? names[type] : NULL;
+}

@@ -13,8 +13,12 @@
 
 #include "wire/frame.h"
 
-/* A peer of another major version is refused; a newer minor version only adds fields or types. */
-enum { WIRE_VERSION_MAJOR = 1, WIRE_VERSION_MINOR = 0 };
+/* A peer of another major version is refused; a newer minor version only adds fields or types.
+ * (A build that speaks an earlier one is what newer clients are tested with.) */
+#ifndef PROTOCOL_MINOR
+#define PROTOCOL_MINOR 1
+#endif
+enum { WIRE_VERSION_MAJOR = 1, WIRE_VERSION_MINOR = PROTOCOL_MINOR };
 
 enum message_type {
     /* asked by a caller */
@@ -27,6 +31,23 @@ enum message_type {
     MSG_CREDIT = 7,  /* the receiver of a stream may take that many bytes more */
     MSG_DESTROY = 8, /* answered by ENDED when nothing is left */
 
+    /* since 1.1: a sandbox that is held, its commands and files */
+    MSG_OPEN = 9,       /* a sandbox that stands, by its id; answered by CREATED */
+    MSG_DESCRIBE = 10,  /* what this backend can do; answered by DESCRIBED */
+    MSG_INSPECT = 11,   /* answered by SANDBOX */
+    MSG_ENUMERATE = 12, /* all sandboxes of this backend; SANDBOX each, then DONE */
+    MSG_PS = 13,        /* answered by COMMANDS */
+    MSG_STOP = 14,      /* end every process of one command, by number, or of all; DONE */
+    MSG_FILES = 15,     /* a connection for the file operations below; answered by FILES_OPENED */
+    MSG_READ = 16,      /* FILE with a descriptor; in-band: FILE, then OUTPUT */
+    MSG_WRITE = 17,     /* a whole file, atomically; DONE */
+    MSG_COMMIT = 18,    /* the content of WRITE is complete */
+    MSG_LIST = 19,      /* LISTED as often as needed, then DONE */
+    MSG_STAT = 20,      /* FILE */
+    MSG_PACK = 21,      /* a file or folder as a tar stream; DONE */
+    MSG_UNPACK = 22,    /* a tar stream into a folder; DONE */
+    MSG_CANCEL = 23,    /* give up the operation with this id; it is answered by ERROR */
+
     /* answered or told by a sandbox */
     MSG_CREATED = 32,
     MSG_STARTED = 33, /* with the terminal's descriptor, if there is one */
@@ -35,6 +56,13 @@ enum message_type {
     MSG_ENDED = 36,
     MSG_ERROR = 37, /* the request with this id failed */
     MSG_STEP = 38,  /* one set-up step is done, if CREATE asked for that */
+    MSG_DONE = 39,  /* since 1.1 from here on */
+    MSG_DESCRIBED = 40,
+    MSG_SANDBOX = 41,
+    MSG_COMMANDS = 42,
+    MSG_FILES_OPENED = 43,
+    MSG_FILE = 44,
+    MSG_LISTED = 45,
 
     /* between a keeper and what runs inside only */
     MSG_READY = 64,  /* init runs */
@@ -43,6 +71,12 @@ enum message_type {
     MSG_KILLED = 67, /* it is done, or could not be */
     MSG_GO = 68,     /* ids are mapped; with descriptors of mounts that needed the keeper */
 };
+
+/** message_name() - a request's word: "read", "pack"; NULL for what is none */
+const char *message_name(uint16_t type);
+
+/** message_since() - the minor version that brought a request */
+uint32_t message_since(uint16_t type);
 
 enum field_tag {
     TAG_VERSION_MAJOR = 1,
@@ -98,6 +132,59 @@ enum field_tag {
     TAG_VOLUME_HOST,
     TAG_VOLUME_GUEST,
     TAG_VOLUME_FLAGS,
+    TAG_SANDBOX_NAME, /* since 1.1 from here on */
+    TAG_OWNER,
+    TAG_LABEL,      /* repeated, K=V: a tag of the spec */
+    TAG_ALLOW_HOST, /* repeated: allow_egress_to */
+    TAG_ALLOW_RANGE,
+    TAG_PRIVATE_RANGE,
+    TAG_CPU_MILLI,
+    TAG_MEMORY_BYTES,
+    TAG_IDLE_US,
+    TAG_PUBLISH,
+    TAG_EGRESS_ENFORCEMENT,
+    TAG_RESOLVER,
+    TAG_PROXY,
+    TAG_PRICE,
+    TAG_MAX_COST_MICRO,
+
+    TAG_SANDBOX_ID = 128,
+    TAG_STATE,
+    TAG_CREATED_AT_US, /* since the epoch */
+    TAG_EXPIRES_AT_US,
+    TAG_DISK_USED_BYTES,
+    TAG_DISK_LIMIT_BYTES,
+    TAG_INODES_USED,
+    TAG_INODES_LIMIT,
+    TAG_PROCESSES,
+    TAG_N_COMMANDS,
+    TAG_KEEPER_PID,
+    TAG_BACKEND,
+
+    TAG_COMMAND = 144, /* repeated; holds fields of its own */
+    TAG_COMMAND_NUMBER,
+    TAG_STARTED_AT_US,
+    TAG_COMMAND_FLAGS,
+
+    TAG_PATH = 160,
+    TAG_OFFSET,
+    TAG_LENGTH,
+    TAG_MAX_BYTES,
+    TAG_FILE_FLAGS,
+    TAG_ENTRY, /* repeated; holds fields of its own */
+    TAG_NAME,
+    TAG_KIND,
+    TAG_MODE,
+    TAG_SIZE,
+    TAG_MTIME_NS,
+    TAG_LINK_TARGET,
+    TAG_SKIPPED,
+
+    TAG_FEATURE = 192, /* repeated */
+    TAG_RULE,          /* repeated; holds fields of its own */
+    TAG_FIELD,
+    TAG_VERDICT,
+    TAG_HOW,
 };
 
 enum stream { STREAM_STDIN, STREAM_STDOUT, STREAM_STDERR, STREAM__MAX };
@@ -111,6 +198,10 @@ enum exec_flags {
     EXEC_USER_SET = 1 << 4,     /* uid and gid are given; otherwise the sandbox's own */
     EXEC_LAST = 1 << 5,         /* the sandbox ends with it, unless it leaves processes behind; not
                                    with EXEC_IN_BAND */
+    EXEC_DETACH = 1 << 6,       /* since 1.1: outlives the connection; empty stdin, output is
+                                   dropped, no descriptors; answered by STARTED, never by EXITED */
+    EXEC_FILES = 1 << 7,        /* between a keeper and init only: serve file operations on the one
+                                   descriptor that comes along */
 };
 
 enum {

@@ -2,9 +2,11 @@
 """Measurements: each takes an account and returns plain numbers."""
 import os
 import pwd
+import resource
 import shutil
 import statistics
 import subprocess
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ class Account:
             self.give(path)
         self.atoll = folder / "atoll"
         self.spawn = folder / "spawn"
+        self.held = folder / "held"
 
     def give(self, path):
         if self.other:
@@ -42,9 +45,17 @@ class Account:
         environment = {"PATH": path, "LANG": "C.UTF-8", "HOME": str(self.home), "CODEX_HOME": str(self.home)}
         return self.only_ids() | {"env": environment, "cwd": str(self.folder)}
 
+    def popen_held(self):
+        """The same for sandboxes that live on: registered in a folder of their own, and in no terminal's group, so
+        that ^C leaves them to who holds them. The PATH is as inside, so that neither side looks further for `sh`."""
+        arguments = self.popen()
+        arguments["env"] |= {"PATH": CLEAN_PATH, "ATOLL_PROGRAM": str(self.atoll),
+                             "ATOLL_STATE_DIR": str(self.folder / "state")}
+        return arguments | {"start_new_session": True}
 
-def accounts(folder, cache, build, spawn):
-    """The caller, and the ordinary user atoll-test if the caller is root."""
+
+def accounts(folder, cache, build, programs):
+    """The caller, and the ordinary user atoll-test if the caller is root, each with copies of the programs."""
     entries = [("root" if os.geteuid() == 0 else "user", pwd.getpwuid(os.geteuid()))]
     if os.geteuid() == 0:
         try:
@@ -56,20 +67,21 @@ def accounts(folder, cache, build, spawn):
     found = []
     for label, entry in entries:
         account = Account(label, entry, folder / label, cache / f"home-{entry.pw_uid}")
-        for source, target in ((build / "atoll", account.atoll), (spawn, account.spawn)):
+        for source in (build / "atoll", *programs):
+            target = account.folder / source.name
             shutil.copy2(source, target)
             target.chmod(0o755)
         found.append(account)
     return found
 
 
-def spawn_runs(account, arguments, commands):
+def spawn_runs(account, arguments, commands, popen=None):
     """Runs tests/bench/spawn.c; returns the microseconds of each command, and the last count of bytes."""
     words = [str(account.spawn), *map(str, arguments)]
     for command in commands:
         words += [*map(str, command), ":::"]
     done = subprocess.run(words[:-1], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                          timeout=LIMIT_S, check=False, **account.popen())
+                          timeout=LIMIT_S, check=False, **(popen or account.popen()))
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words[:4])}...: {done.stderr.strip()[-300:]}")
     times, counts = [[] for _ in commands], [0] * len(commands)
@@ -80,9 +92,123 @@ def spawn_runs(account, arguments, commands):
     return times, counts
 
 
-def medians_ms(account, arguments, commands):
-    times, _ = spawn_runs(account, arguments, commands)
+def medians_ms(account, arguments, commands, popen=None):
+    times, _ = spawn_runs(account, arguments, commands, popen)
     return [statistics.median(row) / 1000 for row in times]
+
+
+# Sandboxes that live on: tests/bench/held.c
+
+
+class Held:
+    """The program held under way."""
+
+    def __init__(self, account, process, errors):
+        self.account, self.process, self.errors = account, process, errors
+        self.times = {}  # name: nanoseconds
+
+    def read_until(self, stop):
+        """Keeps the times that come, until a line for which stop is true; returns that one, or None at the end."""
+        for line in self.process.stdout:
+            line = line.strip()
+            if stop(line):
+                return line
+            name, nanoseconds = line.split()
+            self.times.setdefault(name, []).append(int(nanoseconds))
+        return None
+
+    def expect(self, stop):
+        line = self.read_until(stop)
+        if line is None:
+            self.process.wait(LIMIT_S)
+            raise RuntimeError(f"held ended early: {self.complaint()}")
+        return line
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def complaint(self):
+        self.errors.seek(0)
+        return self.errors.read().strip()[-300:]
+
+    def medians_ms(self):
+        return {name: statistics.median(row) / 1e6 for name, row in self.times.items()}
+
+
+@contextmanager
+def held(account, *arguments):
+    """Runs tests/bench/held.c. At the end of its input it destroys what it made, so that nothing stays in any case."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen([str(account.held), *map(str, arguments)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace",
+                                   **account.popen_held())
+        program = Held(account, process, errors)
+        try:
+            yield program
+            process.stdin.close()
+            program.read_until(lambda line: False)
+            if process.wait(LIMIT_S) != 0:
+                raise RuntimeError(f"held {arguments[0]}: {program.complaint()}")
+        finally:
+            if not process.stdin.closed:
+                process.stdin.close()
+            process.stdout.close()
+            process.wait(LIMIT_S)
+
+
+def held_medians_ms(account, *arguments):
+    with held(account, *arguments) as program:
+        program.read_until(lambda line: False)
+    return program.medians_ms()
+
+
+@contextmanager
+def one_held(account, *command):
+    """The id of a sandbox that lives on, in which a command has run."""
+    with held(account, "keep", *command) as program:
+        yield program.expect(lambda line: line)
+
+
+def crowd_refusal(account, count):
+    """Why the account cannot have that many live sandboxes, or nothing."""
+    needed = 2 * count + 100  # keeper and init of each, and what the account runs already
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    if account.uid != 0 and hard != resource.RLIM_INFINITY and hard < needed:
+        return f"it may run {hard} processes, {needed} are needed"
+    for name in ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup"):
+        most = int(Path(f"/proc/sys/user/max_{name}_namespaces").read_text())
+        if most < count + 100:
+            return f"it may have {most} {name} namespaces"
+    return ""
+
+
+def crowd(account, rounds, count):
+    """Many live sandboxes. Returns medians in ms, and what keeper, init and kernel hold for each, in KiB."""
+    names = ("Slab", "KernelStack", "PageTables", "Percpu")
+    with held(account, "crowd", rounds, count) as program:
+        program.expect(lambda line: line == "none")
+        time.sleep(2)  # the kernel takes namespaces apart a while after their end
+        before = {name: field_kib("/proc/meminfo", {name}) for name in names}
+        program.go_on()
+        program.expect(lambda line: line == "all")
+        time.sleep(0.5)
+        kernel = {name: (field_kib("/proc/meminfo", {name}) - before[name]) / count for name in names}
+        processes = held_pss_kib(program.process.pid, count) if os.geteuid() == 0 else None
+        program.go_on()
+        program.read_until(lambda line: False)
+    return program.medians_ms(), processes, kernel
+
+
+def held_pss_kib(parent, count):
+    """Mean proportional memory of the keepers that a process started, and of their inits, KiB."""
+    table = children()
+    keepers = [pid for pid, name in table.get(parent, []) if name == "atoll-keeper"]
+    inits = [pid for keeper in keepers for pid, name in table.get(keeper, []) if name == "atoll-init"]
+    if len(keepers) != count or len(inits) != count:
+        raise RuntimeError(f"{len(keepers)} keepers and {len(inits)} inits were found, not {count}")
+    return [statistics.mean(field_kib(f"/proc/{pid}/smaps_rollup", {"Pss"}) for pid in pids)
+            for pids in (keepers, inits)]
 
 
 # Memory

@@ -4,17 +4,22 @@
 What is left is counted with /proc and the file system, never with atoll's own records.
 """
 import ctypes
+import json
 import os
 import re
 import shutil
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import json_schema  # noqa: E402
 
 ATOLL = os.environ.get("ATOLL") or str(Path(__file__).resolve().parents[2] / "build/atoll")
 LIMIT_S = 60  # for one run; far more than any should need
@@ -201,14 +206,14 @@ class Result:
 class Client(subprocess.Popen):
     """A running atoll; its end is always waited for."""
 
-    def __init__(self, arguments, env=None, **options):
+    def __init__(self, arguments, env=None, verb="run", **options):
         options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("start_new_session", True)
         options.setdefault("cwd", "/")
         environment = {"PATH": os.environ["PATH"]} if env is None else env
-        super().__init__([ATOLL, "run", *arguments], env=environment, **options)
+        super().__init__([ATOLL, verb, *arguments], env=environment, **options)
         _held.add(self.pid)
 
     def result(self, data=None, limit=LIMIT_S):
@@ -340,6 +345,67 @@ class SandboxTest(unittest.TestCase):
         if path is None:
             self.skipTest(f"{program} is not installed")
         return path
+
+
+class HeldTest(SandboxTest):
+    """A test with a state folder of its own; sandboxes that it leaves are removed."""
+
+    def setUp(self):
+        super().setUp()
+        self.state = self.folder() / "state"
+        self.env = {"PATH": os.environ["PATH"], "ATOLL_STATE_DIR": str(self.state)}
+        self.addCleanup(self._remove_all)
+
+    def begin(self, verb, *arguments, **options):
+        """Starts a command of atoll on this test's sandboxes."""
+        options["env"] = self.env | options.get("env", {})
+        return self.start(*arguments, verb=verb, **options)
+
+    def atoll(self, verb, *arguments, stdin=None, limit=LIMIT_S, **options):
+        """Runs a command of atoll to its end; bytes for stdin go through a pipe."""
+        data = stdin if isinstance(stdin, bytes) else None
+        if stdin is not None:
+            options["stdin"] = stdin if data is None else subprocess.PIPE
+        return self.begin(verb, *arguments, **options).result(data, limit)
+
+    def good(self, verb, *arguments, **options):
+        """Standard output of a command of atoll that must succeed without a word."""
+        result = self.atoll(verb, *arguments, **options)
+        self.assertEqual((result.status, result.err), (0, b""), (verb, arguments, result.out[-2000:]))
+        return result.out
+
+    def json(self, verb, *arguments, **options):
+        """What a command prints as JSON, judged by the schema of that name."""
+        value = json.loads(self.good(verb, "--json", *arguments, **options))
+        json_schema.validate(value, json_schema.load(verb))
+        return value
+
+    def create(self, *options):
+        """Makes a sandbox; its id."""
+        out = self.good("create", *options).decode()
+        self.assertRegex(out, r"^sb-[a-z2-7]{26}\n$")
+        return out.strip()
+
+    def exec(self, sandbox, script, *options, **how):
+        """The output of a shell script that must succeed in a sandbox."""
+        return self.good("exec", *options, sandbox, "--", "sh", "-c", script, **how)
+
+    def listed(self):
+        return self.good("list", "-q").decode().split()
+
+    def keeper_of(self, sandbox):
+        return self.json("inspect", sandbox)["keeper_pid"]
+
+    def assert_no_state(self):
+        """The state folder holds nothing, and nobody was asked to sweep it."""
+        wait_for(lambda: not os.listdir(self.state), f"an empty {self.state}", GONE_S)
+
+    def _remove_all(self):
+        if self.state.exists():
+            left = self.listed()
+            if left:
+                self.good("rm", "--force", *left)
+            self.assert_no_state()
 
 
 def is_root():

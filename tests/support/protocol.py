@@ -25,7 +25,10 @@ PATIENCE_S = 30  # how long an answer may take on a busy host
 
 class Type(IntEnum):
     HELLO, CREATE, EXEC, SIGNAL, RESIZE, INPUT, CREDIT, DESTROY = range(1, 9)
+    OPEN, DESCRIBE, INSPECT, ENUMERATE, PS, STOP, FILES = range(9, 16)
+    READ, WRITE, COMMIT, LIST, STAT, PACK, UNPACK, CANCEL = range(16, 24)
     CREATED, STARTED, OUTPUT, EXITED, ENDED, ERROR, STEP = range(32, 39)
+    DONE, DESCRIBED, SANDBOX, COMMANDS, FILES_OPENED, FILE, LISTED = range(39, 46)
 
 
 class Tag(IntEnum):
@@ -38,10 +41,35 @@ class Tag(IntEnum):
     STEP_INDEX, STEP_TEXT, STEP_US, ENDED_BY, LANDLOCK_ABI = range(80, 85)
     IMAGE, HOSTNAME, DISK_BYTES, PIDS, LIFETIME_US, CREATE_FLAGS = range(96, 102)
     VOLUME, VOLUME_HOST, VOLUME_GUEST, VOLUME_FLAGS = range(102, 106)
+    SANDBOX_NAME, OWNER, LABEL, ALLOW_HOST, ALLOW_RANGE, PRIVATE_RANGE = range(106, 112)
+    CPU_MILLI, MEMORY_BYTES, IDLE_US, PUBLISH, EGRESS_ENFORCEMENT = range(112, 117)
+    RESOLVER, PROXY, PRICE, MAX_COST_MICRO = range(117, 121)
+    SANDBOX_ID, STATE, CREATED_AT_US, EXPIRES_AT_US, DISK_USED_BYTES, DISK_LIMIT_BYTES = range(128, 134)
+    INODES_USED, INODES_LIMIT, PROCESSES, N_COMMANDS, KEEPER_PID, BACKEND = range(134, 140)
+    COMMAND, COMMAND_NUMBER, STARTED_AT_US, COMMAND_FLAGS = range(144, 148)
+    PATH, OFFSET, LENGTH, MAX_BYTES, FILE_FLAGS, ENTRY, NAME, KIND = range(160, 168)
+    MODE, SIZE, MTIME_NS, LINK_TARGET, SKIPPED = range(168, 173)
+    FEATURE, RULE, FIELD, VERDICT, HOW = range(192, 197)
 
 
 class Exec(IntFlag):
-    STDIN, TTY, IN_BAND, REPORT_START, USER_SET, LAST = 1, 2, 4, 8, 16, 32
+    STDIN, TTY, IN_BAND, REPORT_START, USER_SET, LAST, DETACH, FILES = (1 << i for i in range(8))
+
+
+class Create(IntFlag):
+    OWNED, STEPS, USER_SET, OPEN_NETWORK = (1 << i for i in range(4))
+
+
+class File(IntFlag):
+    IN_BAND, INLINE, NO_FOLLOW, MODE_SET = (1 << i for i in range(4))
+
+
+class Kind(IntEnum):
+    FILE, FOLDER, LINK, FIFO, SOCKET, DEVICE = range(6)
+
+
+class Class(IntEnum):
+    RECOVERABLE, TOO_LARGE, TERMINAL, USAGE = range(4)
 
 
 class Reason(IntEnum):
@@ -54,17 +82,24 @@ class EndedBy(IntEnum):
 
 STDIN, STDOUT, STDERR = range(3)
 
-# Tags by the form of their value; the others hold bytes.
+# Tags by the form of their value; the others are numbers of 32 bits.
 NUMBERS_64 = {
     Tag.TIMEOUT_US, Tag.WALL_US, Tag.USER_US, Tag.SYSTEM_US, Tag.PEAK_RSS_BYTES, Tag.STEP_US,
-    Tag.DISK_BYTES, Tag.PIDS, Tag.LIFETIME_US,
+    Tag.DISK_BYTES, Tag.PIDS, Tag.LIFETIME_US, Tag.CPU_MILLI, Tag.MEMORY_BYTES, Tag.IDLE_US,
+    Tag.MAX_COST_MICRO, Tag.CREATED_AT_US, Tag.EXPIRES_AT_US, Tag.DISK_USED_BYTES,
+    Tag.DISK_LIMIT_BYTES, Tag.INODES_USED, Tag.INODES_LIMIT, Tag.STARTED_AT_US, Tag.OFFSET,
+    Tag.LENGTH, Tag.MAX_BYTES, Tag.SIZE, Tag.MTIME_NS,
 }
 TEXTS = {
     Tag.PROGRAM, Tag.ARG, Tag.ENV, Tag.WORKDIR, Tag.INTERPRETER, Tag.ERROR_CONTEXT,
     Tag.ERROR_MESSAGE, Tag.ERROR_REMEDY, Tag.STEP_TEXT, Tag.IMAGE, Tag.HOSTNAME,
-    Tag.VOLUME_HOST, Tag.VOLUME_GUEST,
+    Tag.VOLUME_HOST, Tag.VOLUME_GUEST, Tag.SANDBOX_NAME, Tag.OWNER, Tag.LABEL, Tag.ALLOW_HOST,
+    Tag.ALLOW_RANGE, Tag.PRIVATE_RANGE, Tag.PUBLISH, Tag.EGRESS_ENFORCEMENT, Tag.RESOLVER,
+    Tag.PROXY, Tag.PRICE, Tag.SANDBOX_ID, Tag.BACKEND, Tag.PATH, Tag.NAME, Tag.LINK_TARGET,
+    Tag.SKIPPED, Tag.FEATURE, Tag.FIELD, Tag.HOW,
 }
 BYTES = {Tag.DATA, Tag.VOLUME}
+NESTED = {Tag.COMMAND, Tag.ENTRY, Tag.RULE}
 
 
 def encode(*fields):
@@ -74,16 +109,16 @@ def encode(*fields):
         if tag in BYTES:
             data = bytes(value)
         elif tag in TEXTS:
-            data = value.encode() + b"\0"
+            data = os.fsencode(value) + b"\0"
         else:
             data = struct.pack("<Q" if tag in NUMBERS_64 else "<I", value)
         out += FIELD.pack(tag, 0, len(data)) + data
     return bytes(out)
 
 
-def decode(payload):
-    """The fields of a payload as a dictionary; of repeated ones the last."""
-    fields, at = {}, 0
+def decode_all(payload):
+    """The fields of a payload as pairs of tag and value, in order."""
+    fields, at = [], 0
     while at < len(payload):
         tag, zero, length = FIELD.unpack_from(payload, at)
         data = payload[at + FIELD.size:at + FIELD.size + length]
@@ -91,14 +126,22 @@ def decode(payload):
             raise ValueError("damaged field")
         at += FIELD.size + length
         if tag in BYTES:
-            fields[tag] = data
+            value = data
+        elif tag in NESTED:
+            value = decode_all(data)
         elif tag in TEXTS:
             if data.find(b"\0") != length - 1:
                 raise ValueError("damaged text")
-            fields[tag] = data[:-1].decode(errors="replace")
+            value = os.fsdecode(data[:-1])  # bytes that are no UTF-8 survive
         else:
-            fields[tag] = struct.unpack("<Q" if tag in NUMBERS_64 else "<I", data)[0]
+            value = struct.unpack("<Q" if tag in NUMBERS_64 else "<I", data)[0]
+        fields.append((tag, value))
     return fields
+
+
+def decode(payload):
+    """The fields of a payload as a dictionary; of repeated ones the last."""
+    return dict(decode_all(payload))
 
 
 @dataclass
@@ -107,41 +150,50 @@ class Message:
     id: int
     fields: dict
     fds: list = field(default_factory=list)
+    pairs: list = field(default_factory=list)  # all fields in order
 
     def __getitem__(self, tag):
         return self.fields[tag]
+
+    def all(self, tag):
+        """The values of a repeated field, in order."""
+        return [value for found, value in self.pairs if found == tag]
+
+
+class Refused(AssertionError):
+    """An ERROR came where an answer was expected."""
+
+    def __init__(self, message):
+        self.fields = message.fields
+        self.code = message[Tag.ERROR_CODE]
+        self.cls = message[Tag.ERROR_CLASS]
+        super().__init__(f"{message.fields.get(Tag.ERROR_MESSAGE, 'no words')} (errno {self.code})")
 
 
 class Closed(Exception):
     """The keeper closed the connection."""
 
 
-class Keeper:
-    """A keeper process and the caller's end of its socket."""
+class Connection:
+    """The caller's end of a SOCK_SEQPACKET socket that speaks the protocol."""
 
-    def __init__(self, binary, greet=True):
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self.process = subprocess.Popen(
-                [binary, "keeper", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL)
+    passes_fds = True
+
+    def __init__(self, sock):
+        self.socket = sock
         self.waiting = []  # messages that were received while another was looked for
         self.last_id = 0
-        if greet:
-            self.send(Type.HELLO, 0, hello())
-            self.expect(Type.HELLO, 0)
+
+    def greet(self, minor=1):
+        """HELLO both ways. To a client of minor version 0 each sandbox is an owned one."""
+        self.send(Type.HELLO, 0, hello(1, minor))
+        return self.expect(Type.HELLO, 0)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.close()
-        try:
-            self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise
 
     def close(self):
         for message in self.waiting:
@@ -184,23 +236,29 @@ class Keeper:
         except ConnectionResetError:  # it left something unread; what it had sent is still to come
             return self.socket.recvmsg(*size)[:3]
 
+    def receive_frame(self, timeout):
+        """The next frame as type, flags, id, payload and descriptors."""
+        if not select.select([self.socket], [], [], timeout)[0]:
+            raise TimeoutError(f"no message within {timeout} s")
+        data, rights, flags = self.receive_packet()
+        if not data:
+            raise Closed
+        fds = [fd for _, _, raw in rights for fd in array.array("i", raw)]
+        length, kind, flag, number, zero = FRAME.unpack_from(data)
+        assert not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC), "an oversize packet"
+        assert length == len(data) - FRAME.size and zero == 0 and flag in (0, MORE), "a damaged frame"
+        return kind, flag, number, data[FRAME.size:], fds
+
     def receive(self, timeout=PATIENCE_S):
         """The next message; raises TimeoutError, or Closed at the end."""
         payload, fds = b"", []
         while True:
-            if not select.select([self.socket], [], [], timeout)[0]:
-                raise TimeoutError(f"no message within {timeout} s")
-            data, rights, flags = self.receive_packet()
-            if not data:
-                raise Closed
-            for _, _, raw in rights:
-                fds += array.array("i", raw)
-            length, kind, flag, number, zero = FRAME.unpack_from(data)
-            assert not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC), "an oversize packet"
-            assert length == len(data) - FRAME.size and zero == 0 and flag in (0, MORE), "a damaged frame"
-            payload += data[FRAME.size:]
+            kind, flag, number, part, more_fds = self.receive_frame(timeout)
+            payload += part
+            fds += more_fds
             if not flag:
-                return Message(kind, number, decode(payload), fds)
+                pairs = decode_all(payload)
+                return Message(kind, number, dict(pairs), fds, pairs)
 
     def next(self, wanted, timeout=PATIENCE_S):
         """The next message for which wanted() holds; others are kept for later, in order."""
@@ -218,7 +276,7 @@ class Keeper:
         """The message of that type and id; an ERROR for the id is raised as AssertionError."""
         message = self.next(lambda m: m.id == number and m.type in (kind, Type.ERROR), timeout)
         if message.type != kind:
-            raise AssertionError(f"{message[Tag.ERROR_MESSAGE]} ({message[Tag.ERROR_CODE]})")
+            raise Refused(message)
         return message
 
     # Operations
@@ -249,7 +307,7 @@ class Keeper:
             message = self.next(
                 lambda m: m.id == number and m.type in (Type.OUTPUT, Type.EXITED, Type.ERROR), timeout)
             if message.type == Type.ERROR:
-                raise AssertionError(message[Tag.ERROR_MESSAGE])
+                raise Refused(message)
             if message.type == Type.EXITED:
                 return message, bytes(out[STDOUT]), bytes(out[STDERR])
             data = message.fields.get(Tag.DATA, b"")
@@ -265,6 +323,245 @@ class Keeper:
     def destroy(self):
         self.request(Type.DESTROY)
         return self.next(lambda m: m.type == Type.ENDED)
+
+    def describe(self):
+        return self.expect(Type.DESCRIBED, self.request(Type.DESCRIBE))
+
+    def open(self, name):
+        return self.expect(Type.CREATED, self.request(Type.OPEN, (Tag.SANDBOX_ID, name)))
+
+    def inspect(self):
+        return self.expect(Type.SANDBOX, self.request(Type.INSPECT))
+
+    def enumerate(self):
+        """All sandboxes of a backend program, as messages by id."""
+        number, found = self.request(Type.ENUMERATE), {}
+        while True:
+            message = self.next(
+                lambda m: m.id == number and m.type in (Type.SANDBOX, Type.DONE, Type.ERROR))
+            if message.type == Type.ERROR:
+                raise Refused(message)
+            if message.type == Type.DONE:
+                return found
+            found[message[Tag.SANDBOX_ID]] = message
+
+    def ps(self):
+        """The running commands as lists of fields."""
+        return self.expect(Type.COMMANDS, self.request(Type.PS)).all(Tag.COMMAND)
+
+    def stop(self, number):
+        return self.expect(Type.DONE, self.request(Type.STOP, (Tag.COMMAND_NUMBER, number)))
+
+    # File operations: of this connection in-band, or of one that FILES opened with descriptors
+
+    def files(self):
+        """Who takes file operations: a connection of their own, or a program's only one."""
+        if not self.passes_fds:
+            return self
+        message = self.expect(Type.FILES_OPENED, self.request(Type.FILES))
+        return Connection(socket.socket(fileno=message.fds[0]))
+
+    def file_flags(self, flags=0):
+        return (Tag.FILE_FLAGS, flags | (0 if self.passes_fds else File.IN_BAND))
+
+    def file_answer(self, number, *kinds):
+        """The next message of a file operation; an ERROR is raised as Refused."""
+        message = self.next(lambda m: m.id == number and m.type in (*kinds, Type.ERROR))
+        if message.type == Type.ERROR:
+            raise Refused(message)
+        return message
+
+    def read(self, path, offset=0, length=None, max_bytes=None):
+        """A file's fields, and the bytes of the range."""
+        fields = [(Tag.PATH, path), self.file_flags()]
+        fields += [(Tag.OFFSET, offset)] if offset else []
+        fields += [(Tag.LENGTH, length)] if length is not None else []
+        fields += [(Tag.MAX_BYTES, max_bytes)] if max_bytes is not None else []
+        number = self.request(Type.READ, *fields)
+        message = self.file_answer(number, Type.FILE)
+        if self.passes_fds:
+            with open(message.fds[0], "rb") as file:
+                size = message[Tag.SIZE]
+                end = size if length is None else min(size, offset + length)
+                return message, os.pread(file.fileno(), max(0, end - offset), offset)
+        return message, self.take_output(number)
+
+    def take_output(self, number):
+        """The OUTPUT of a file operation up to its end, with credit for it."""
+        data = bytearray()
+        while True:
+            part = self.file_answer(number, Type.OUTPUT)[Tag.DATA]
+            if not part:
+                return bytes(data)
+            data += part
+            self.credit(number, STDOUT, len(part))
+
+    def write(self, path, data, mode=None, commit=True, inline=False):
+        """Writes a whole file; without commit, leaves it at that. Returns DONE or the id."""
+        fields = [(Tag.PATH, path), self.file_flags((File.INLINE if inline else 0)
+                                                    | (File.MODE_SET if mode is not None else 0))]
+        fields += [(Tag.MODE, mode)] if mode is not None else []
+        if inline:
+            return self.file_answer(self.request(Type.WRITE, *fields, (Tag.DATA, data)), Type.DONE)
+        number = self.give(Type.WRITE, fields, data)
+        if not commit:
+            return number
+        self.request(Type.COMMIT, number=number)
+        return self.file_answer(number, Type.DONE)
+
+    def give(self, kind, fields, data):
+        """Asks for an operation that takes bytes, and gives it all of them."""
+        if self.passes_fds:
+            theirs, ours = os.pipe()
+            with open(ours, "wb", buffering=0) as pipe:
+                number = self.request(kind, *fields, fds=(theirs,))
+                os.close(theirs)
+                try:
+                    write_all(pipe, data)
+                except BrokenPipeError:
+                    pass  # the answer says why
+            return number
+        number, credit, at = self.request(kind, *fields), WINDOW, 0
+        while at < len(data):
+            if credit == 0:
+                credit += self.file_answer(number, Type.CREDIT)[Tag.CREDIT]
+            part = data[at:at + min(credit, 32000)]
+            self.input(number, part)
+            credit -= len(part)
+            at += len(part)
+        self.input(number, b"")
+        return number
+
+    def list(self, path):
+        """The entries of a folder: their fields by name."""
+        number, found = self.request(Type.LIST, (Tag.PATH, path), self.file_flags()), {}
+        while True:
+            message = self.file_answer(number, Type.LISTED, Type.DONE)
+            if message.type == Type.DONE:
+                return found
+            for pairs in message.all(Tag.ENTRY):
+                entry = dict(pairs)
+                assert entry[Tag.NAME] not in found, "an entry came twice"
+                found[entry[Tag.NAME]] = entry
+
+    def stat(self, path, follow=True):
+        return self.file_answer(
+            self.request(Type.STAT, (Tag.PATH, path), self.file_flags(0 if follow else File.NO_FOLLOW)),
+            Type.FILE)
+
+    def pack(self, path):
+        """The tar stream of a file or folder, and the paths that were left out."""
+        if self.passes_fds:
+            ours, theirs = os.pipe()
+            number = self.request(Type.PACK, (Tag.PATH, path), self.file_flags(), fds=(theirs,))
+            os.close(theirs)
+            with open(ours, "rb") as pipe:
+                data = pipe.read()
+        else:
+            number = self.request(Type.PACK, (Tag.PATH, path), self.file_flags())
+            data = self.take_output(number)
+        return data, self.file_answer(number, Type.DONE).all(Tag.SKIPPED)
+
+    def unpack(self, path, data):
+        number = self.give(Type.UNPACK, [(Tag.PATH, path), self.file_flags()], data)
+        return self.file_answer(number, Type.DONE).all(Tag.SKIPPED)
+
+
+class Keeper(Connection):
+    """A keeper process and the caller's end of its socket."""
+
+    def __init__(self, binary, greet=True, env=None, minor=0):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(
+                [binary, "keeper", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL, env=env)
+        super().__init__(ours)
+        if greet:
+            self.greet(minor)
+
+    def __exit__(self, *_):
+        self.close()
+        wait_for_end(self.process)
+
+
+class Program(Connection):
+    """A backend program, which speaks the protocol on its standard input and output."""
+
+    passes_fds = False
+    statuses = (0,)  # that it may exit with; 1, too, once its client has broken the protocol
+
+    def __init__(self, *arguments, greet=True, env=None):
+        self.process = subprocess.Popen(
+            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, bufsize=0)
+        os.set_blocking(self.process.stdin.fileno(), False)
+        self.bytes = b""
+        super().__init__(self)
+        if greet:
+            self.greet()
+
+    def __exit__(self, *_):
+        self.close()
+        wait_for_end(self.process)
+        assert self.process.returncode in self.statuses, f"exit status {self.process.returncode}"
+
+    def close(self):
+        self.waiting = []
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def read_more(self, timeout):
+        if not select.select([self.process.stdout], [], [], timeout)[0]:
+            raise TimeoutError(f"no message within {timeout} s")
+        data = os.read(self.process.stdout.fileno(), 1 << 18)
+        if not data:
+            raise Closed
+        self.bytes += data
+
+    def send_packet(self, data, fds=()):
+        """Bytes as they stand. What the program says meanwhile is kept, so that neither waits for ever."""
+        assert not fds, "no descriptors can be passed"
+        pipe, out = self.process.stdin.fileno(), self.process.stdout
+        while data:
+            readable, writable, _ = select.select([out], [pipe], [], PATIENCE_S)
+            if not readable and not writable:
+                raise TimeoutError(f"nothing was taken within {PATIENCE_S} s")
+            try:
+                if writable:
+                    data = data[os.write(pipe, data):]
+                else:
+                    self.read_more(0)
+            except BrokenPipeError:
+                raise Closed from None
+            except BlockingIOError:
+                pass
+
+    def receive_frame(self, timeout):
+        while len(self.bytes) < FRAME.size:
+            self.read_more(timeout)
+        length, kind, flag, number, zero = FRAME.unpack_from(self.bytes)
+        assert length <= PAYLOAD_MAX and zero == 0 and flag in (0, MORE), "a damaged frame"
+        while len(self.bytes) < FRAME.size + length:
+            self.read_more(timeout)
+        payload = self.bytes[FRAME.size:FRAME.size + length]
+        self.bytes = self.bytes[FRAME.size + length:]
+        return kind, flag, number, payload, []
+
+
+def write_all(pipe, data):
+    view = memoryview(data)
+    while view:
+        view = view[pipe.write(view):]
+
+
+def wait_for_end(process):
+    """Every process that was started is waited for."""
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
 
 
 def hello(major=1, minor=0):

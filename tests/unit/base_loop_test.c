@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,52 @@ static void deadlines_saturate_and_round_up(void **state)
     assert_int_equal(clock_poll_ms(CLOCK_NEVER - 1), 3600000);
 }
 
+static void one_turn_never_waits_longer_than_it_may(void **state)
+{
+    struct loop *l = *state;
+    struct trace trace = {0};
+    struct loop_timer soon = noting("1", &trace), late = noting("2", &trace);
+
+    loop_at(l, &soon, clock_now_us());
+    loop_at(l, &late, CLOCK_NEVER - 1);
+    assert_int_equal(loop_turn(l, 0), 0); /* what is due runs, and nothing is waited for */
+    assert_string_equal(trace.names, "1");
+    assert_int_equal(loop_turn(l, clock_after_us(SOON_US)), 0);
+    assert_string_equal(trace.names, "1");
+    loop_at(l, &late, CLOCK_NEVER);
+}
+
+/* Waits as an outer loop would. */
+static bool is_readable(const struct loop *l, int timeout_ms)
+{
+    struct pollfd p = {.fd = l->epoll_fd, .events = POLLIN};
+
+    return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void a_pollable_loop_is_readable_when_a_timer_is_due(void **state)
+{
+    struct loop *l = *state;
+    struct trace trace = {0};
+    struct loop_timer first = noting("1", &trace), second = noting("2", &trace);
+
+    loop_at(l, &second, clock_after_us(LATER_US)); /* before it is pollable */
+    assert_int_equal(loop_make_pollable(l), 0);
+    assert_int_equal(loop_make_pollable(l), 0);
+    loop_at(l, &first, clock_after_us(SOON_US));
+    while (trace.n < 2) {
+        assert_true(is_readable(l, 10000));
+        assert_int_equal(loop_turn(l, 0), 0);
+    }
+    assert_string_equal(trace.names, "12");
+    assert_false(is_readable(l, 0)); /* nothing is left to be done */
+    loop_at(l, &first, 0);
+    assert_true(is_readable(l, 10000));
+    loop_at(l, &first, CLOCK_NEVER); /* an alarm for nothing does no harm */
+    assert_int_equal(loop_turn(l, 0), 0);
+    assert_false(is_readable(l, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +363,9 @@ int main(void)
                                         start, end),
         cmocka_unit_test_setup_teardown(a_regular_file_is_no_source, start, end),
         cmocka_unit_test_setup_teardown(signals_come_as_events, start, end),
+        cmocka_unit_test_setup_teardown(one_turn_never_waits_longer_than_it_may, start, end),
+        cmocka_unit_test_setup_teardown(a_pollable_loop_is_readable_when_a_timer_is_due, start,
+                                        end),
         cmocka_unit_test(deadlines_saturate_and_round_up),
     };
 

@@ -26,6 +26,7 @@ struct run_args {
     struct text_list volumes, env;
     uint64_t disk, pids, lifetime, timeout;
     bool interactive, tty, verbose, no_host, secret;
+    enum option_state disk_state, tty_state, image_state;
 };
 
 #define RUN(field) offsetof(struct run_args, field)
@@ -38,6 +39,7 @@ static const struct option run_options[] = {
      .help = "root file system: host, or dir:PATH",
      .kind = OPTION_TEXT,
      .offset = RUN(image),
+     .state = RUN(image_state),
      .preset = "host"},
     {.name = "volume",
      .arg = "HOST:GUEST[:ro]",
@@ -74,6 +76,7 @@ static const struct option run_options[] = {
      .help = "size of the writable file system",
      .kind = OPTION_SIZE,
      .offset = RUN(disk),
+     .state = RUN(disk_state),
      .min = 1 << 20,
      .max = 1ull << 40,
      .preset = "64M"},
@@ -108,7 +111,8 @@ static const struct option run_options[] = {
      .letter = 't',
      .help = "give the command a terminal",
      .kind = OPTION_FLAG,
-     .offset = RUN(tty)},
+     .offset = RUN(tty),
+     .state = RUN(tty_state)},
     {.name = "result",
      .arg = "FILE|FD",
      .help = "write the result as JSON there",
@@ -327,6 +331,39 @@ static void no_name_goes_back_to_the_default(void **state)
     assert_string_equal(p.args.image, "host");
     assert_string_equal(p.args.egress, "pinned");
     assert_int_equal(p.args.lifetime, 0);
+    free_args(&p);
+}
+
+static void a_list_remembers_that_it_was_reset(void **state)
+{
+    struct parsed p;
+
+    (void)state;
+    parse(&p, "-e A=1");
+    assert_false(p.args.env.reset);
+    free_args(&p);
+    parse(&p, "-e A=1 --no-env -e B=2");
+    assert_true(p.args.env.reset);
+    assert_false(p.args.volumes.reset);
+    assert_int_equal(p.args.env.n, 1);
+    free_args(&p);
+    assert_false(p.args.env.reset);
+}
+
+static void a_row_may_keep_what_became_of_its_option(void **state)
+{
+    struct parsed p;
+
+    (void)state;
+    parse(&p, "-v");
+    assert_int_equal(p.args.disk_state, OPTION_ABSENT);
+    assert_int_equal(p.args.tty_state, OPTION_ABSENT);
+    assert_int_equal(p.args.image_state, OPTION_ABSENT);
+    free_args(&p);
+    parse(&p, "--no-disk --disk 64M -t --no-tty --image host");
+    assert_int_equal(p.args.disk_state, OPTION_GIVEN);
+    assert_int_equal(p.args.tty_state, OPTION_RESET);
+    assert_int_equal(p.args.image_state, OPTION_GIVEN);
     free_args(&p);
 }
 
@@ -800,7 +837,7 @@ static void help_version_and_reference_print_and_refuse(void **state)
         {"version", "atoll "},
         {"version --json", "{\"name\": \"atoll\", \"version\": \""},
         {"reference man", ".TH ATOLL 1"},
-        {"reference markdown", "# "},
+        {"reference cli", "# "},
         {"reference bash", "# bash"},
         {"reference zsh", "#compdef atoll\n"},
         {"reference fish", "# fish"},
@@ -812,9 +849,11 @@ static void help_version_and_reference_print_and_refuse(void **state)
         {"help run x", "unexpected argument \"x\". The usage is \"atoll help [COMMAND]\"."},
         {"version x", "unexpected argument \"x\". The usage is \"atoll version [--json]\"."},
         {"reference", "\"atoll reference\" needs more arguments. The usage is \"atoll reference "
-                      "man|markdown|bash|zsh|fish\"."},
+                      "man|bash|zsh|fish|cli|"
+                      "spec|limits|errors|backends|json\"."},
         {"reference pdf", "there is no reference as \"pdf\". The usage is \"atoll reference "
-                          "man|markdown|bash|zsh|fish\"."},
+                          "man|bash|zsh|fish|cli|"
+                          "spec|limits|errors|backends|json\"."},
     };
     struct error err;
     char text[512];
@@ -846,6 +885,8 @@ int main(void)
         cmocka_unit_test(the_last_of_a_repeated_single_value_wins),
         cmocka_unit_test(a_list_keeps_its_values_in_order),
         cmocka_unit_test(no_name_goes_back_to_the_default),
+        cmocka_unit_test(a_list_remembers_that_it_was_reset),
+        cmocka_unit_test(a_row_may_keep_what_became_of_its_option),
         cmocka_unit_test(a_name_of_the_table_that_begins_with_no_is_itself),
         cmocka_unit_test(options_end_at_the_command),
         cmocka_unit_test(options_stand_anywhere_if_no_command_follows),

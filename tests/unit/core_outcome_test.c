@@ -64,7 +64,7 @@ static void limits_are_named(void **state)
     explain(&(struct exit_report){.reason = REASON_LIFETIME}, NULL,
             "tool: the sandbox's lifetime ended");
     explain(&(struct exit_report){.signal = 9, .reason = REASON_KILLED}, NULL,
-            "tool: the sandbox was ended while it ran");
+            "tool: ended from outside while it ran");
     explain(&(struct exit_report){.reason = REASON_ERROR}, NULL,
             "tool: the sandbox was lost while it ran");
 }

@@ -347,18 +347,20 @@ static void clone_is_refused_with_a_flag_that_makes_a_namespace_and_only_then(vo
     }
 }
 
-static void unshare_is_for_files_working_directory_and_semaphores(void **state)
+/* The fourth is what init marks commands with; those get EPERM for it from the kernel. */
+static void unshare_is_for_files_working_directory_semaphores_and_marks(void **state)
 {
-    static const uint64_t fs = 0x200, files = 0x400, sysvsem = 0x40000;
+    static const uint64_t fs = 0x200, files = 0x400, sysvsem = 0x40000, newcgroup = 0x2000000;
 
     (void)state;
     for (const struct program *p = programs; p < PROGRAMS_END; p++) {
-        for (unsigned i = 0; i < 8; i++) {
-            uint64_t flags = (i & 1 ? fs : 0) | (i & 2 ? files : 0) | (i & 4 ? sysvsem : 0);
+        for (unsigned i = 0; i < 16; i++) {
+            uint64_t flags = (i & 1 ? fs : 0) | (i & 2 ? files : 0) | (i & 4 ? sysvsem : 0) |
+                             (i & 8 ? newcgroup : 0);
 
             expect(p, ALLOWED, p->unshare, flags, UINT64_MAX, UINT64_MAX);
             for (unsigned bit = 0; bit < 64; bit++)
-                if (bit != 9 && bit != 10 && bit != 18)
+                if (bit != 9 && bit != 10 && bit != 18 && bit != 25)
                     expect(p, REFUSED, p->unshare, flags | UINT64_C(1) << bit, 0, 0);
         }
     }
@@ -538,7 +540,7 @@ int main(void)
         cmocka_unit_test(calls_with_the_x32_bit_are_absent),
         cmocka_unit_test(calls_of_any_other_abi_kill),
         cmocka_unit_test(clone_is_refused_with_a_flag_that_makes_a_namespace_and_only_then),
-        cmocka_unit_test(unshare_is_for_files_working_directory_and_semaphores),
+        cmocka_unit_test(unshare_is_for_files_working_directory_semaphores_and_marks),
         cmocka_unit_test(sockets_are_unix_inet_inet6_and_route_netlink),
         cmocka_unit_test(the_old_way_to_a_packet_socket_is_refused),
         cmocka_unit_test(ioctl_is_refused_for_terminal_input_by_the_low_half_of_its_command),

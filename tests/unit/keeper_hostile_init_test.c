@@ -36,11 +36,13 @@ static int start(void **state)
     if (io_pair(client) < 0 || io_pair(link) < 0 || loop_init(&s.keeper.loop) < 0 ||
         spec_init(&s.keeper.spec) < 0)
         return -1;
-    channel_init(&s.keeper.client, client[0]);
+    s.keeper.listen_fd = -EBADF;
+    if (connection_new(&s.keeper, client[0]) < 0)
+        return -1;
     channel_init(&s.caller, client[1]);
     channel_init(&s.keeper.init, link[0]);
     channel_init(&s.init, link[1]);
-    s.keeper.client_source.fd = s.keeper.init_source.fd = s.keeper.process_source.fd = -EBADF;
+    s.keeper.init_source.fd = s.keeper.process_source.fd = -EBADF;
     s.keeper.sandbox = (struct sandbox)SANDBOX_INIT;
     s.keeper.state = KEEPER_RUNNING;
     return 0;
@@ -52,7 +54,8 @@ static int end(void **state)
 
     keeper_end(&s->keeper, ENDED_ERROR);
     assert_int_equal(s->keeper.n_commands, 0);
-    channel_done(&s->keeper.client);
+    connections_farewell(&s->keeper);
+    stops_done(&s->keeper);
     channel_done(&s->caller);
     channel_done(&s->init);
     spec_done(&s->keeper.spec);
@@ -79,9 +82,10 @@ static void give_command(struct scene *s, uint32_t flags)
     if (!(flags & (EXEC_IN_BAND | EXEC_TTY)))
         while (m.n_fds < 2)
             m.fds[m.n_fds++] = open("/dev/null", O_RDWR | O_CLOEXEC);
-    command_start(&s->keeper, &m);
+    s->keeper.last_number = ID - 1; /* so that init knows the command by the client's number */
+    command_start(s->keeper.connections, &m);
     message_close_fds(&m);
-    assert_non_null(command_by_id(&s->keeper, ID));
+    assert_non_null(s->keeper.commands);
 }
 
 static int tell_started(struct scene *s, uint32_t id, size_t n_fds)
@@ -214,7 +218,7 @@ static void an_end_is_told_to_the_caller_as_it_was_reported(void **state)
     assert_int_equal(exit_report_decode(m.payload, &x), 0);
     assert_int_equal(x.exit_code, 3);
     assert_int_equal(x.timeout_us, 1);
-    assert_null(command_by_id(&s->keeper, ID));
+    assert_null(s->keeper.commands);
 }
 
 int main(void)
