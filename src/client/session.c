@@ -192,7 +192,8 @@ static void lose(struct session *s, int code)
 static const char *newer_feature(const struct session_request *q)
 {
     if (q->later)
-        return "detached commands";
+        return q->type == MSG_CREATE ? "sandboxes that are held or have an idle timeout"
+                                     : "detached commands";
     if (q->type < MSG_OPEN)
         return NULL;
     if (q->type >= MSG_FILES)
@@ -250,7 +251,7 @@ static int hear_hello(struct session *s, struct message *m)
     s->minor = hello.minor;
     s->state = SESSION_OPEN;
     loop_at(s->loop, &s->timer, CLOCK_NEVER);
-    if (s->minor < WIRE_VERSION_MINOR)
+    if (s->minor < 1)
         refuse_newer_requests(s);
     if (s->greeted && s->state == SESSION_OPEN)
         s->greeted(s);
@@ -469,6 +470,8 @@ int session_create(struct session *s, struct session_request *q, const struct sp
     if (w.bad || writer_len(&w) > MESSAGE_BYTES_MAX)
         return error_set(err, ERROR_USAGE, E2BIG, "the spec has more than %d bytes",
                          MESSAGE_BYTES_MAX);
+    /* An older keeper would skip these fields, and keep less than was asked for. */
+    q->later = !spec->owned || spec->idle_timeout_us > 0;
     return session_ask(s, q, MSG_CREATE, &w, NULL, 0, err);
 }
 

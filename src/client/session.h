@@ -31,7 +31,7 @@ struct session_request {
     struct session *session; /* NULL while it is not under way */
     uint32_t id;
     uint16_t type;
-    bool later; /* needs 1.1 although its type does not (EXEC_DETACH) */
+    bool later; /* needs 1.1 although its type does not: EXEC_DETACH, a held sandbox */
     struct session_request *next, **link;
     void *owner;
     /*

@@ -4,6 +4,7 @@
 The protocol's minor version differs, its major version does not: what both know must work, and what one
 lacks must be refused in plain words, before anything is weaker than it was asked to be.
 """
+import ctypes
 import os
 import subprocess
 import sys
@@ -73,6 +74,41 @@ class VersionsTest(support.SandboxTest):
             self.assertEqual(answer.type, Type.ERROR)
             self.assertEqual(keeper.run("echo still here"), (0, "still here\n"))
             keeper.destroy()
+
+    def library(self):
+        """libatoll, which starts keepers of the older program."""
+        path = next(p for p in Path(support.ATOLL).parents[1].rglob("libatoll.so.0*"))
+        lib = ctypes.CDLL(str(path))
+        for name in ("atoll_spec_new", "atoll_create", "atoll_op_sandbox", "atoll_exec", "atoll_stat", "atoll_op_error"):
+            getattr(lib, name).restype = ctypes.c_void_p
+        context = ctypes.c_void_p()
+        self.assertEqual(lib.atoll_new(ctypes.byref(context), None), 0)
+        self.addCleanup(lib.atoll_free, context)
+        self.assertEqual(lib.atoll_set_program(context, OLDER.encode()), 0)
+        return lib, context
+
+    def outcome(self, lib, op):
+        """0, or what an operation complained."""
+        op = ctypes.c_void_p(op)
+        if lib.atoll_wait(op, ctypes.c_uint64(20_000_000)) == 0:
+            return 0
+        return ctypes.string_at(lib.atoll_op_error(op) + 8).decode()
+
+    def test_the_library_uses_a_keeper_of_version_1_0(self):
+        class Exec(ctypes.Structure):
+            _fields_ = [("argv", ctypes.POINTER(ctypes.c_char_p)), ("rest", ctypes.c_char * 128)]
+
+        lib, context = self.library()
+        spec = ctypes.c_void_p(lib.atoll_spec_new())
+        created = lib.atoll_create(context, spec, 1)
+        self.assertEqual(self.outcome(lib, created), 0)
+        sandbox = ctypes.c_void_p(lib.atoll_op_sandbox(ctypes.c_void_p(created)))
+        command = Exec((ctypes.c_char_p * 3)(b"/bin/sh", b"-c", None))
+        command.argv = (ctypes.c_char_p * 4)(b"/bin/sh", b"-c", b"exit 0", None)
+        self.assertEqual(self.outcome(lib, lib.atoll_exec(sandbox, ctypes.byref(command))), 0)
+        self.assertIn("version 1.0", self.outcome(lib, lib.atoll_stat(sandbox, b"/", True)))
+        held = lib.atoll_create(context, spec, 0)
+        self.assertIn("version 1.0", self.outcome(lib, held))
 
     def test_both_greet_with_their_own_version(self):
         for program, minor in ((support.ATOLL, 1), (OLDER, 0), (NEWER, 2)):
