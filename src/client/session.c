@@ -276,6 +276,9 @@ static int hear(struct session *s, struct message *m)
         return hear_hello(s, m);
     if (m->type == MSG_ENDED && !s->files)
         return hear_end(s, m);
+    /* The keeper of a held sandbox has left its parent by now: what we started has ended. */
+    if (m->type == MSG_CREATED)
+        (void)child_reap(&s->child, 0);
     for (struct session_request *q = s->requests; q; q = q->next)
         if (q->id == m->id)
             return q->told(q, m);

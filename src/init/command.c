@@ -105,18 +105,12 @@ static void read_interpreter(const char *path, char buf[INTERPRETER_BYTES_MAX])
 /* execve() of one candidate. What is there but cannot run is remembered over what is not there. */
 static void try_exec(struct start *s, const char *path)
 {
-    static const char loader[] = "the program's loader";
     const struct exec_request *x = s->request;
     int before = s->error;
 
     s->error = 0; /* what the parent must find when this one works */
     (void)execve(path, (char *const *)(uintptr_t)x->argv, (char *const *)(uintptr_t)x->envp);
     int error = errno;
-    if (error == ENOENT && access(path, F_OK) == 0) {
-        read_interpreter(path, s->interpreter);
-        if (s->interpreter[0] == '\0')
-            memcpy(s->interpreter, loader, sizeof loader);
-    }
     if (error ==
         ENOEXEC) { /* a script without a first line that says so: as execvp(3) and shells */
         const char **script = (const char **)(uintptr_t)x->argv;
@@ -134,20 +128,27 @@ static void try_exec(struct start *s, const char *path)
     s->error = before == 0 || before == ENOENT || before == ENOTDIR ? error : before;
 }
 
-/* Searches the command's own PATH, as execvp(3) does with the caller's. */
-static void child_exec(struct start *s)
+/* A candidate that is there, and whose exec said that something is not: what that is. */
+static void examine(struct start *s, const char *path)
+{
+    static const char loader[] = "the program's loader";
+
+    if (s->interpreter[0] != '\0' || access(path, F_OK) < 0)
+        return;
+    read_interpreter(path, s->interpreter);
+    if (s->interpreter[0] == '\0')
+        memcpy(s->interpreter, loader, sizeof loader);
+}
+
+/* Each place where the command may be: along its own PATH, as execvp(3) does with the caller's. */
+static void for_candidates(struct start *s, void (*visit)(struct start *s, const char *path))
 {
     const char *name = s->request->argv[0];
     const char *path = "/usr/bin:/bin";
     char candidate[4096];
 
-    s->error = 0;
-    if (name[0] == '\0') {
-        s->error = ENOENT;
-        return;
-    }
     if (strchr(name, '/')) {
-        try_exec(s, name);
+        visit(s, name);
         return;
     }
     for (size_t k = 0; k < s->request->n_envp; k++)
@@ -161,14 +162,28 @@ static void child_exec(struct start *s)
             memcpy(candidate, path, n);
             candidate[n] = '/';
             memcpy(candidate + n + 1, name, length + 1);
-            try_exec(s, n > 0 ? candidate : name);
+            visit(s, n > 0 ? candidate : name);
         }
         if (path[n] == '\0')
             break;
         path += n + 1;
     }
-    if (s->error == ENOTDIR || s->error == 0)
+}
+
+static void child_exec(struct start *s)
+{
+    const char *name = s->request->argv[0];
+
+    s->error = ENOENT;
+    if (name[0] == '\0')
+        return;
+    s->error = 0;
+    for_candidates(s, try_exec);
+    if (!strchr(name, '/') &&
+        (s->error == ENOTDIR || s->error == 0)) /* a part of PATH is no folder */
         s->error = ENOENT;
+    if (s->error == ENOENT)
+        for_candidates(s, examine);
 }
 
 static int child_main(void *arg)
@@ -200,12 +215,12 @@ static int child_main(void *arg)
 }
 
 /* Runs child_main() on a stack of its own, and stands still until it execs or ends. */
-static pid_t start_child(struct start *s)
+static pid_t start_child(struct init *i, struct start *s)
 {
     static uint8_t stack[CHILD_STACK_BYTES] __attribute__((aligned(16)));
 
     s->stage = START_MARK;
-    s->error = -child_mark(&s->mark);
+    s->error = -mark_prepare(i);
     if (s->error != 0)
         return -1;
     s->stage = START_OK;
@@ -216,6 +231,7 @@ static pid_t start_child(struct start *s)
         s->error = errno;
         return -1;
     }
+    s->mark = mark_take(i);
     if (s->error == 0)
         return pid;
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -318,7 +334,7 @@ void command_exec(struct init *i, uint32_t id, struct reader message)
     if (s.error == 0)
         s.error = plan_streams(i, &x, &s);
     if (s.error == 0)
-        pid = start_child(&s);
+        pid = start_child(i, &s);
     if (pid > 0) {
         *row = (struct command){
             .id = id, .pid = pid, .mark = s.mark, .since_us = since, .last = x.flags & EXEC_LAST};

@@ -245,7 +245,7 @@ __attribute__((noreturn)) static void files_child(struct init *i, const struct e
 
 pid_t files_start(struct init *i, const struct exec_request *x, int fd, uint64_t *ret_mark)
 {
-    int r = child_mark(ret_mark);
+    int r = mark_prepare(i);
     /* fork(2) in the raw: libc's would write into its own tables, and there are no threads. */
     pid_t pid = r < 0 ? -1 : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 
@@ -253,5 +253,6 @@ pid_t files_start(struct init *i, const struct exec_request *x, int fd, uint64_t
         return r < 0 ? r : -errno;
     if (pid == 0)
         files_child(i, x, fd);
+    *ret_mark = mark_take(i);
     return pid;
 }

@@ -40,15 +40,25 @@ void confine(struct init *i)
     i->confined_error = -filter_install();
 }
 
-int child_mark(uint64_t *ret_mark)
+int mark_prepare(struct init *i)
 {
     struct stat st;
 
+    if (i->mark != 0)
+        return 0;
     /* Its own entry in /proc is the one that the kernel has at hand. */
     if (unshare(CLONE_NEWCGROUP) < 0 || stat("/proc/self/ns/cgroup", &st) < 0)
         return -errno;
-    *ret_mark = st.st_ino;
+    i->mark = st.st_ino;
     return 0;
+}
+
+uint64_t mark_take(struct init *i)
+{
+    uint64_t mark = i->mark;
+
+    i->mark = 0;
+    return mark;
 }
 
 int child_identity(const struct exec_request *x)

@@ -43,6 +43,7 @@ struct init {
     int null_fd;
     uint32_t confined_stage; /* enum start_stage: where confining init failed … */
     int confined_error;      /* … and how: an errno, or 0 */
+    uint64_t mark;           /* inode of the namespace that init is in; 0: it is a command's */
     struct command commands[INIT_COMMANDS_MAX];
     const char *strings[EXEC_STRINGS_MAX]; /* of the EXEC being worked on */
     size_t length;                         /* bytes of the message coming in */
@@ -89,13 +90,18 @@ struct command *command_find(struct init *i, uint32_t id);
 void confine(struct init *i);
 
 /**
- * child_mark() - the mark of the next child: a fresh cgroup namespace, which it inherits from init
+ * mark_prepare() - the mark of the next child: a fresh cgroup namespace, which it inherits from
+ * init
  *
  * It changes nothing that a program sees, every process of the command has it, and without
  * CAP_SYS_ADMIN none can leave it (the filter lets unshare(2) through for init's sake; the kernel
- * refuses it to commands). Return: 0 with its inode, or a negative errno.
+ * refuses it to commands). Made when there is nothing else to do, so that no command waits for it;
+ * harmless when there is one. Return: 0 with @i->mark set, or a negative errno.
  */
-int child_mark(uint64_t *ret_mark);
+int mark_prepare(struct init *i);
+
+/** mark_take() - the prepared mark, for a child that is started now; then there is none */
+uint64_t mark_take(struct init *i);
 
 /**
  * child_identity() - no capabilities for good, and the user that @x names

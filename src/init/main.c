@@ -85,11 +85,13 @@ int main(void)
         struct reader message;
         int r;
 
+        (void)mark_prepare(&init); /* what fails now fails the next command */
         if (poll(p, 2, announced ? -1 : 0) < 0 && errno != EINTR)
             _exit(1);
-        while (read(signals, &ignored, sizeof ignored) > 0)
-            ;
-        reap_all(&init);
+        if (p[1].revents) { /* read first: a child that ends from here on is told of anew */
+            (void)!read(signals, &ignored, sizeof ignored);
+            reap_all(&init);
+        }
         while ((r = link_receive(&init, &f, &message)) > 0)
             serve(&init, &f, message);
         if (r < 0)

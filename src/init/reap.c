@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ static bool nothing_is_left(void)
     return waitid(P_ALL, 0, &(siginfo_t){0}, WNOHANG | WEXITED | WNOWAIT) < 0 && errno == ECHILD;
 }
 
-static void report_exit(const struct command *c, int status, const struct rusage *use)
+static void report_exit(const struct command *c, const siginfo_t *info, const struct rusage *use)
 {
     uint8_t buf[512];
     struct writer w = writer_over(buf, sizeof buf);
@@ -34,29 +35,60 @@ static void report_exit(const struct command *c, int status, const struct rusage
         .left_empty = c->last && nothing_is_left(),
     };
 
-    if (WIFSIGNALED(status))
-        x.signal = (uint32_t)WTERMSIG(status);
+    if (info->si_code == CLD_EXITED)
+        x.exit_code = (uint32_t)info->si_status;
     else
-        x.exit_code = (uint32_t)WEXITSTATUS(status);
+        x.signal = (uint32_t)info->si_status;
     exit_report_encode(&w, &x);
     link_send(MSG_EXITED, c->id, &w, -1);
     if (x.left_empty)
         _exit(0);
 }
 
+static struct command *command_of(struct init *i, pid_t pid)
+{
+    for (size_t k = 0; k < INIT_COMMANDS_MAX; k++)
+        if (i->commands[k].pid == pid)
+            return &i->commands[k];
+    return NULL;
+}
+
+/* waitid(2) as the kernel has it, with a fifth argument that libc leaves out. */
+static pid_t look_for_ended(siginfo_t *ret, struct rusage *ret_use)
+{
+    ret->si_pid = 0;
+    if (syscall(SYS_waitid, P_ALL, 0, ret, WEXITED | WNOHANG | WNOWAIT, ret_use) < 0)
+        return 0;
+    return ret->si_pid;
+}
+
+static void reap(pid_t pid)
+{
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 void reap_all(struct init *i)
 {
     struct rusage use;
-    int status;
+    siginfo_t info;
     pid_t pid;
 
-    while ((pid = wait4(-1, &status, WNOHANG, &use)) > 0)
-        for (size_t k = 0; k < INIT_COMMANDS_MAX; k++)
-            if (i->commands[k].pid == pid) {
-                struct command ended = i->commands[k];
+    while ((pid = look_for_ended(&info, &use)) > 0) {
+        struct command *row = command_of(i, pid);
 
-                i->commands[k].pid = 0;
-                report_exit(&ended, status, &use);
-                break;
-            }
+        if (!row) { /* an orphan */
+            reap(pid);
+            continue;
+        }
+        struct command ended = *row;
+        row->pid = 0;
+        /* Whoever waits for it hears first, since freeing it takes a while. With the last one it
+         * has to be seen whether it left any behind. */
+        if (ended.last)
+            reap(pid);
+        report_exit(&ended, &info, &use);
+        if (!ended.last)
+            reap(pid);
+    }
 }

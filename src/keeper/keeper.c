@@ -167,6 +167,7 @@ static void tell_created(struct keeper *k)
     field_put_u32(&w, TAG_LANDLOCK_ABI, (uint32_t)k->sandbox.landlock_abi);
     field_put_string(&w, TAG_SANDBOX_ID, k->id);
     connection_send(k->creator, MSG_CREATED, k->create_id, &w, -EBADF);
+    sandbox_settle(&k->sandbox); /* last, since nobody waits for it */
 }
 
 static int tell_step(struct keeper *k, struct message *m)

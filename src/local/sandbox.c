@@ -226,6 +226,16 @@ int sandbox_start(const struct spec *spec, struct sandbox *ret, struct error *er
     return 0;
 }
 
+void sandbox_settle(struct sandbox *sb)
+{
+    if (!sb->plan)
+        return;
+    network_end(sb->network);
+    sb->network = NULL;
+    (void)munmap(sb->plan, sizeof *sb->plan);
+    sb->plan = NULL;
+}
+
 void sandbox_end(struct sandbox *sb)
 {
     if (sb->pid > 0) {

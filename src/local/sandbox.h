@@ -11,7 +11,7 @@
 #include "local/plan.h"
 
 struct sandbox {
-    struct plan *plan; /* owned; in memory shared with the set-up process */
+    struct plan *plan; /* owned; in memory shared with the set-up process; NULL once settled */
     pid_t pid;
     int pid_fd;                     /* owned */
     struct network_helper *network; /* owned; NULL before it starts */
@@ -34,6 +34,13 @@ struct sandbox {
  * with an error; then nothing is left.
  */
 int sandbox_start(const struct spec *spec, struct sandbox *ret, struct error *err);
+
+/**
+ * sandbox_settle() - the set-up is over: free what only that needed
+ *
+ * Waits for a process that is at its end. Harmless twice.
+ */
+void sandbox_settle(struct sandbox *sb);
 
 /**
  * sandbox_end() - kill process 1 and with it all others, wait until all are

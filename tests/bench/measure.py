@@ -194,17 +194,17 @@ def crowd(account, rounds, count):
         program.expect(lambda line: line == "all")
         time.sleep(0.5)
         kernel = {name: (field_kib("/proc/meminfo", {name}) - before[name]) / count for name in names}
-        processes = held_pss_kib(program.process.pid, count) if os.geteuid() == 0 else None
+        processes = held_pss_kib(count) if os.geteuid() == 0 else None
         program.go_on()
         program.read_until(lambda line: False)
     return program.medians_ms(), processes, kernel
 
 
-def held_pss_kib(parent, count):
-    """Mean proportional memory of the keepers that a process started, and of their inits, KiB."""
+def held_pss_kib(count):
+    """Mean proportional memory of all keepers of held sandboxes, and of their inits, KiB."""
     table = children()
-    keepers = [pid for pid, name in table.get(parent, []) if name == "atoll-keeper"]
-    inits = [pid for keeper in keepers for pid, name in table.get(keeper, []) if name == "atoll-init"]
+    inits = {parent: pid for parent, rows in table.items() for pid, name in rows if name == "atoll-init"}
+    keepers, inits = list(inits), list(inits.values())
     if len(keepers) != count or len(inits) != count:
         raise RuntimeError(f"{len(keepers)} keepers and {len(inits)} inits were found, not {count}")
     return [statistics.mean(field_kib(f"/proc/{pid}/smaps_rollup", {"Pss"}) for pid in pids)
