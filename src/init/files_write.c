@@ -233,8 +233,8 @@ static int fill(struct files *f, const struct file_request *x, int fd)
 static int write_at(struct files *f, const struct file_request *x, const struct place *p,
                     uint64_t *ret_size)
 {
+    struct stat st = {0};
     char temporary[24];
-    struct stat st;
     int fd, r;
 
     files_temporary(temporary);

@@ -2,6 +2,7 @@
 /* What a failed set-up step means, and what to do about it. */
 #include "local/refusal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -429,6 +430,7 @@ int refusal_explain_with(const struct refusal_hints *hints, enum refusal_place p
 {
     switch (place) {
     case REFUSAL_STEP:
+        assert(step);
         return explain_step(hints, step, code, err);
     case REFUSAL_NAMESPACES:
         return explain_namespaces(hints, step, code, err);

@@ -165,8 +165,10 @@ static void check_rule(const char *backend, const struct capability_rule *rule)
 {
     const char *name = spec_fields[rule->field].name;
 
-    if (rule->field == SPEC_FIELD_NAME || !rule->how || rule->how[0] == '\0')
+    if (rule->field == SPEC_FIELD_NAME || !rule->how || rule->how[0] == '\0') {
         fail_msg("%s: a rule of %s is not whole", backend, name);
+        return; /* analyzers do not know that it does not */
+    }
     if (rule->verdict == CAPABILITY_REFUSED ? !rule->remedy || rule->by : !rule->by)
         fail_msg("%s: a rule of %s lacks its remedy, or who keeps it", backend, name);
     if (rule->how[strlen(rule->how) - 1] == '.' ||

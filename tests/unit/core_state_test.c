@@ -147,7 +147,7 @@ static void what_is_published_is_found(void **state)
     r.tags = (struct string_list){tags, ARRAY_SIZE(tags)};
     (void)state;
     assert_int_equal(count_listed(), 0);
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     assert_int_equal(state_list(&list, &n, &err), 0);
     assert_int_equal(n, 1);
     assert_string_equal(list[0].id, r.id);
@@ -174,7 +174,7 @@ static void what_is_published_can_be_reached(void **state)
     char byte;
 
     (void)state;
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     _cleanup_fd_ int mine = state_connect(r.id, &err);
     assert_true(mine >= 0);
@@ -191,7 +191,7 @@ static void what_is_withdrawn_is_gone(void **state)
     struct state_record r = record_of(5);
     struct error err;
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     assert_int_equal(count_entries(*state), 1);
     state_withdraw(r.id);
     assert_int_equal(count_entries(*state), 0);
@@ -229,7 +229,7 @@ static void one_whose_keeper_died_is_swept_by_the_list(void **state)
     struct state_record dead = record_of(5), alive = record_of(6);
     int fd = publish(&dead);
 
-    _cleanup_fd_ int other = publish(&alive);
+    _cleanup_fd_ __attribute__((unused)) int other = publish(&alive);
     assert_int_equal(count_listed(), 2);
     fd_closep(&fd);
     assert_int_equal(count_entries(*state), 2);
@@ -272,7 +272,7 @@ static void a_keeper_that_lets_nobody_in_is_listed_without_waiting(void **state)
     struct state_record r = record_of(5);
 
     (void)state;
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     for (int i = 0; i < 300; i++) /* each leaves a connection in its queue */
         assert_int_equal(count_listed(), 1);
 }
@@ -289,7 +289,8 @@ static void an_id_from_elsewhere_is_refused_by_its_form(void **state)
     sandbox_id_make(&there, (const uint64_t[2]){1, 2}, r.id);
     assert_int_equal(connect_error(r.id, &err), -EINVAL);
     assert_int_equal(err.cls, ERROR_USAGE);
-    _cleanup_fd_ int fd = publish(&r); /* as a host would find it that kept the folder */
+    _cleanup_fd_ __attribute__((unused)) int fd =
+        publish(&r); /* as a host would find it that kept the folder */
     assert_int_equal(count_listed(), 0);
     assert_int_equal(count_entries(*state), 0); /* nothing outlives a boot */
 }
@@ -299,7 +300,7 @@ static void one_id_is_published_once(void **state)
     struct state_record r = record_of(5);
     struct error err = ERROR_INIT;
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     assert_true(state_publish(&r, &err) < 0);
     assert_int_equal(err.cls, ERROR_TERMINAL);
     assert_int_equal(count_entries(*state), 1); /* nothing is left of the other try */
@@ -325,7 +326,7 @@ static void the_folder_is_made_for_its_user_alone(void **state)
     mode_t old = umask(0);
     struct stat st;
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     (void)umask(old);
     assert_int_equal(stat(s->folder, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
@@ -441,7 +442,7 @@ static void a_path_may_be_longer_than_a_socket_address(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/s");
     assert_int_equal(setenv("ATOLL_STATE_DIR", path, 1), 0);
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     _cleanup_fd_ int client = state_connect(r.id, &err);
     assert_true(client >= 0);
     assert_int_equal(count_listed(), 1);
@@ -489,7 +490,7 @@ static void a_record_that_cannot_be_understood_is_passed_over(void **state)
     struct state_record r = record_of(5);
     char text[1024];
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     for (size_t i = 0; i < ARRAY_SIZE(texts) + 1; i++) {
         const char *hash = i < ARRAY_SIZE(texts) ? strstr(texts[i], "%s") : NULL;
 
@@ -514,7 +515,7 @@ static void a_record_that_is_no_small_file_is_passed_over(void **state)
     struct state_record r = record_of(5);
     const char *path;
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     path = path_in(*state, r.id, "record.json");
     _cleanup_fd_ int file = open(path, O_RDWR | O_CLOEXEC);
     assert_true(file >= 0);
@@ -536,7 +537,7 @@ static void a_record_is_not_read_through_a_link(void **state)
     struct scene *s = *state;
     char elsewhere[128];
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     (void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere.json", s->root);
     assert_int_equal(rename(path_in(s, r.id, "record.json"), elsewhere), 0);
     assert_int_equal(symlink(elsewhere, path_in(s, r.id, "record.json")), 0);
@@ -549,7 +550,7 @@ static void a_record_of_another_sandbox_is_passed_over(void **state)
     struct scene *s = *state;
     char old[128], new[128];
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     (void)snprintf(old, sizeof old, "%s/%s", s->folder, r.id);
     (void)snprintf(new, sizeof new, "%s/%s", s->folder, other.id);
     assert_int_equal(rename(old, new), 0);
@@ -571,7 +572,7 @@ static void what_json_cannot_hold_is_left_out(void **state)
     r.image = (char *)(uintptr_t) "dir:/\xff\xfe";
     r.name = (char *)(uintptr_t) "\x80";
     r.tags = (struct string_list){tags, ARRAY_SIZE(tags)};
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     assert_int_equal(state_list(&list, &n, &err), 0);
     assert_int_equal(n, 1);
     assert_null(list[0].image);
@@ -598,7 +599,7 @@ static void as_many_tags_as_a_spec_may_have_survive(void **state)
         tag[snprintf(tag, sizeof tag, "%d=", i)] = '\x01';
         assert_int_equal(string_list_add(&r.tags, tag), 0);
     }
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     assert_int_equal(state_list(&list, &n, &err), 0);
     assert_int_equal(n, 1);
     assert_int_equal(list[0].tags.n, LIMIT_LIST_ENTRIES);
@@ -613,7 +614,7 @@ static void what_a_killed_keeper_left_half_made_is_harmless(void **state)
     struct scene *s = *state;
     char half[128];
 
-    _cleanup_fd_ int fd = publish(&r);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
     (void)snprintf(half, sizeof half, "%s/.new-%s", s->folder, record_of(6).id);
     assert_int_equal(mkdir(half, 0700), 0);
     (void)snprintf(half, sizeof half, "%s/not a sandbox", s->folder);
@@ -622,7 +623,7 @@ static void what_a_killed_keeper_left_half_made_is_harmless(void **state)
     assert_int_equal(mkdir(half, 0700), 0);
     assert_int_equal(count_listed(), 1);
     struct state_record third = record_of(7);
-    _cleanup_fd_ int other = publish(&third);
+    _cleanup_fd_ __attribute__((unused)) int other = publish(&third);
     assert_int_equal(count_listed(), 2);
 }
 
