@@ -230,6 +230,9 @@ struct atoll_op *atoll_destroy(struct atoll_sandbox *sb);
 
 struct atoll_info {
     const char *id, *name, *owner, *backend, *image, *workdir, *hostname; /* NULL: none */
+    /* What it may reach: {"allow_egress_to":[],"allow_egress_to_cidrs":[],"block_network":true}
+     * with the entries of its spec; NULL: not known. */
+    const char *network;
     const char *state;                     /* "creating", "running", "paused", "ending", "gone" */
     uint64_t created_at_us, expires_at_us; /* since the epoch; 0: never */
     uint64_t idle_us;                      /* idle timeout; 0: none */

@@ -72,6 +72,7 @@ static int fill_info(struct info_item *item, const struct sandbox_info *x)
         .image = x->image,
         .workdir = x->workdir,
         .hostname = x->hostname,
+        .network = x->network,
         .state = sandbox_state_name(x->state),
         .created_at_us = x->created_at_us,
         .expires_at_us = x->expires_at_us,

@@ -8,10 +8,12 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
+#include "cli/handle.h"
 #include "cli/json_text.h"
 #include "cli/print.h"
 #include "cli/spec_options.h"
 #include "core/policy.h"
+#include "core/spec_rules.h"
 #include "base/guards.h"
 
 enum { EXIT_NOT_LET_OUT = 1 };
@@ -86,11 +88,6 @@ static int report_json(const struct cli *cli, const char *destination,
         err);
 }
 
-static struct policy_list list_of(const struct string_list *l)
-{
-    return (struct policy_list){.items = (const char *const *)l->items, .n = l->n};
-}
-
 /* The policy of a spec that the options name. */
 static int policy_of_spec(const struct spec_args *args, struct policy *ret, struct error *err)
 {
@@ -102,18 +99,31 @@ static int policy_of_spec(const struct spec_args *args, struct policy *ret, stru
         r = spec_args_apply(args, environ, &s, &problems, err);
     if (r < 0)
         return r;
-    const struct policy_input in = {
-        .block_network = s.block_network,
-        .allow_egress_to = list_of(&s.allow_egress_to),
-        .allow_egress_to_cidrs = list_of(&s.allow_egress_to_cidrs),
-        .private_cidrs = list_of(&s.private_cidrs),
-    };
-    r = policy_build(&in, ret, &problems);
+    r = spec_policy(&s, ret, &problems);
     return r < 0 ? problems_error(&problems, args->file, err) : 0;
 }
 
-static int explain(struct cli *cli, const struct explain_args *args, const char *target,
-                   struct error *err)
+/* The policy that a sandbox was created with. */
+static int policy_of_sandbox(const char *id, struct policy *ret, struct error *err)
+{
+    _cleanup_(handle_done) struct handle h = HANDLE_INIT;
+    int r = handle_open(&h, id, err);
+
+    if (r < 0)
+        return r;
+    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_inspect(h.sandbox);
+    r = handle_wait(&h, op, err);
+    if (r < 0)
+        return r;
+    const char *network = atoll_op_info(op, 0)->network;
+    if (network)
+        return policy_stamp_decode(network, strlen(network), ret, err);
+    error_set(err, ERROR_USAGE, ENODATA, "sandbox %s does not tell what it may reach", id);
+    return error_remedy(err, "Ask about the spec that it was created with: --spec FILE");
+}
+
+static int explain(struct cli *cli, const struct explain_args *args, const char *id,
+                   const char *target, struct error *err)
 {
     _cleanup_(policy_done) struct policy policy = {0};
     struct policy_destination to;
@@ -121,7 +131,7 @@ static int explain(struct cli *cli, const struct explain_args *args, const char 
     int r = policy_destination_parse(target, strlen(target), &to, err);
 
     if (r == 0)
-        r = policy_of_spec(&args->spec, &policy, err);
+        r = id ? policy_of_sandbox(id, &policy, err) : policy_of_spec(&args->spec, &policy, err);
     if (r < 0)
         return r;
     policy_decide(&policy, &to, &decision);
@@ -141,9 +151,10 @@ static int explain_run(struct cli *cli, int argc, char **argv, struct error *err
     int r = command_parse(&cmd_explain, argc, argv, &args, &operands, err);
 
     if (r == 0)
-        r = command_operands(&cmd_explain, &operands, 1, 1, err);
+        r = command_operands(&cmd_explain, &operands, 1, 2, err);
     if (r == 0)
-        r = explain(cli, &args, operands.v[0], err);
+        r = explain(cli, &args, operands.n == 2 ? operands.v[0] : NULL, operands.v[operands.n - 1],
+                    err);
     options_done(explain_options, ARRAY_SIZE(explain_options), &args);
     return r;
 }
@@ -158,9 +169,11 @@ static const struct command_example explain_examples[] = {
 const struct command cmd_explain = {
     .name = "explain",
     .summary = "tell whether a sandbox may reach a destination, and by which rule",
-    .usage = "[OPTION]... URL|HOST:PORT|ADDR:PORT",
+    .usage = "[OPTION]... [ID] URL|HOST:PORT|ADDR:PORT",
     .description =
-        "Answers by the network policy of a spec, without making anything. The same code decides "
+        "Answers by the network policy of a spec, without making anything, or by that of the "
+        "sandbox "
+        "ID. The same code decides "
         "when a sandbox runs, and its refusals carry the same explanation.\n\n"
         "A name is allowed with a condition: each address that it turns out to have must be one "
         "that may be connected to.",

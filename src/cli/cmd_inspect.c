@@ -88,6 +88,8 @@ static void row_fences(struct cli *cli, const struct atoll_info *i)
 
 static void print_info(struct cli *cli, const struct atoll_info *i)
 {
+    static const char closed[] =
+        "{\"allow_egress_to\":[],\"allow_egress_to_cidrs\":[],\"block_network\":true}";
     char text[ROW_BYTES];
 
     row(cli, "id", i->id);
@@ -99,6 +101,7 @@ static void print_info(struct cli *cli, const struct atoll_info *i)
     row(cli, "hostname", i->hostname);
     (void)snprintf(text, sizeof text, "%u:%u", i->uid, i->gid);
     row(cli, "user", text);
+    row(cli, "network", i->network && strcmp(i->network, closed) == 0 ? "closed" : i->network);
     row_time(cli, "created", i->created_at_us, "-");
     row_time(cli, "expires", i->expires_at_us, "never");
     if (i->idle_us > 0)

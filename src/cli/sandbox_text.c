@@ -60,7 +60,8 @@ static json_t *use_json(uint64_t used, uint64_t limit)
 int sandbox_json_usage(json_t *o, const struct atoll_info *i)
 {
     json_t *more = json_pack(
-        "{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "workdir",
+        "{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "network",
+        i->network ? json_loads(i->network, 0, NULL) : json_null(), "workdir",
         text_or_null(i->workdir), "hostname", text_or_null(i->hostname), "uid", (int)i->uid, "gid",
         (int)i->gid, "idle_timeout", sandbox_seconds(i->idle_us), "disk_bytes",
         use_json(i->disk_used, i->disk_limit), "inodes", use_json(i->inodes_used, i->inodes_limit),

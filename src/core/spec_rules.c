@@ -46,18 +46,23 @@ static struct policy_list list_of(const struct string_list *l)
     return (struct policy_list){.items = (const char *const *)l->items, .n = l->n};
 }
 
-static void check_network(struct spec_filling *f)
+int spec_policy(const struct spec *s, struct policy *ret, struct problems *problems)
 {
-    const struct spec *s = f->spec;
     const struct policy_input in = {
         .block_network = s->block_network,
         .allow_egress_to = list_of(&s->allow_egress_to),
         .allow_egress_to_cidrs = list_of(&s->allow_egress_to_cidrs),
         .private_cidrs = list_of(&s->private_cidrs),
     };
+
+    return policy_build(&in, ret, problems);
+}
+
+static void check_network(struct spec_filling *f)
+{
     struct policy policy = {0};
 
-    if (policy_build(&in, &policy, f->problems) == 0)
+    if (spec_policy(f->spec, &policy, f->problems) == 0)
         policy_done(&policy);
 }
 

@@ -2,6 +2,7 @@
 /* What must hold between the fields of a spec, asked once everything is in it. */
 #pragma once
 
+#include "core/policy.h"
 #include "core/spec_set.h"
 
 /**
@@ -13,3 +14,11 @@
  * file system takes. It does not ask whether a backend can do it.
  */
 void spec_finish(struct spec_filling *f);
+
+/**
+ * spec_policy() - the network policy that a spec's fields make
+ * @ret: owned by the caller: policy_done()
+ *
+ * Return: 0; -EINVAL with each wrong entry in @problems; -ENOMEM.
+ */
+int spec_policy(const struct spec *s, struct policy *ret, struct problems *problems);

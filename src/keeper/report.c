@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "core/backends.h"
 #include "core/limits.h"
+#include "core/spec_rules.h"
 #include "keeper/command.h"
 #include "wire/sandbox_info.h"
 #include "base/guards.h"
@@ -69,6 +70,20 @@ static void measure(const struct keeper *k, struct sandbox_info *x)
     x->inodes_used = fs.f_files - fs.f_ffree;
 }
 
+/* The policy as it is told; owned by the caller, NULL when there is no memory for it. */
+static char *network_of(const struct spec *s)
+{
+    _cleanup_(problems_done) struct problems problems = {0};
+    struct policy policy = {0};
+    char *stamp = NULL;
+
+    if (spec_policy(s, &policy, &problems) < 0)
+        return NULL;
+    int r = policy_stamp_encode(&policy, &stamp);
+    policy_done(&policy);
+    return r < 0 ? NULL : stamp;
+}
+
 static void describe(const struct keeper *k, struct sandbox_info *x)
 {
     const struct spec *s = &k->spec;
@@ -113,6 +128,8 @@ void report_sandbox(struct connection *c, struct message *m)
     if (!is_standing(c, m))
         return;
     describe(c->keeper, &x);
+    _cleanup_free_ char *network = network_of(&c->keeper->spec);
+    x.network = network;
     size_t size = sandbox_info_size(&x);
     _cleanup_free_ uint8_t *buf = malloc(size);
     struct writer w = writer_over(buf, buf ? size : 0);

@@ -160,6 +160,7 @@ enum field_tag {
     TAG_N_COMMANDS,
     TAG_KEEPER_PID,
     TAG_BACKEND,
+    TAG_NETWORK,
 
     TAG_COMMAND = 144, /* repeated; holds fields of its own */
     TAG_COMMAND_NUMBER,

@@ -35,6 +35,7 @@ static const struct row {
     {TAG_IMAGE, TEXT, offsetof(struct sandbox_info, image)},
     {TAG_WORKDIR, TEXT, offsetof(struct sandbox_info, workdir)},
     {TAG_HOSTNAME, TEXT, offsetof(struct sandbox_info, hostname)},
+    {TAG_NETWORK, TEXT, offsetof(struct sandbox_info, network)},
     {TAG_STATE, U32, offsetof(struct sandbox_info, state)},
     {TAG_UID, U32, offsetof(struct sandbox_info, uid)},
     {TAG_GID, U32, offsetof(struct sandbox_info, gid)},

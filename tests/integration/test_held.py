@@ -321,6 +321,16 @@ class Finding(HeldTest):
                 self.assert_refused(self.atoll("create", *option), "backend")
         self.assertEqual(self.listed(), [])
 
+    def test_explain_answers_for_a_sandbox(self):
+        sandbox = self.create("--name", "box")
+        for name in (sandbox, "box"):
+            result = self.atoll("explain", name, "example.com:443")
+            self.assertEqual(result.status, 1, result.err)
+            self.assertIn(b"block_network: true", result.out)
+        self.assert_refused(self.atoll("explain", "nobody", "example.com:443"), "nobody")
+        network = self.json("inspect", "box")["network"]
+        self.assertEqual(network, {"allow_egress_to": [], "allow_egress_to_cidrs": [], "block_network": True})
+
     def test_inspect_tells_all_but_values(self):
         sandbox = self.create("--name", "box", "-e", "SECRET=tell-nobody", "--owner", "me", "--tag", "job=42",
                               "--hostname", "inner", "--pids", "99", "--disk", "8M", "--workdir", "/tmp/here",

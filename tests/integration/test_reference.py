@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 import json_schema  # noqa: E402
 
 PAGES = ("cli", "spec", "limits", "errors", "backends")
-OTHERS = ("man", "markdown", "bash", "zsh", "fish", "json")
+OTHERS = ("man", "bash", "zsh", "fish", "json")
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -531,6 +531,7 @@ static const char *tag_name(enum field_tag t)
         ROW(TAG, N_COMMANDS)
         ROW(TAG, KEEPER_PID)
         ROW(TAG, BACKEND)
+        ROW(TAG, NETWORK)
         ROW(TAG, COMMAND)
         ROW(TAG, COMMAND_NUMBER)
         ROW(TAG, STARTED_AT_US)
@@ -604,7 +605,7 @@ static void the_document_has_every_number_and_no_other(void **state)
     for (uint32_t n = 0; n < 256; n++)
         assert_documented(part, n, tag_name((enum field_tag)n), &tags);
     assert_int_equal(types, 42);
-    assert_int_equal(tags, 96);
+    assert_int_equal(tags, 97);
 }
 
 int main(void)
