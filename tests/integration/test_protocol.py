@@ -137,9 +137,13 @@ class Creating(ProtocolTest):
         self.disconnected(keeper)
 
     def test_a_spec_that_cannot_be_read_is_refused(self):
-        for field in ((Tag.IMAGE, "debian"), (Tag.PIDS, 0), (Tag.UID, 65535), (Tag.WORKDIR, "relative")):
+        for field in ((Tag.PIDS, 0), (Tag.UID, 65535), (Tag.WORKDIR, "relative")):
             keeper = self.keeper(create=False)
             self.refused(keeper, keeper.request(Type.CREATE, field), errno.EPROTO)
+
+    def test_an_image_of_another_backend_is_refused(self):
+        keeper = self.keeper(create=False)
+        self.refused(keeper, keeper.request(Type.CREATE, (Tag.IMAGE, "debian")), errno.EINVAL)
 
     def test_steps_are_told_in_order_if_asked_for(self):
         keeper = self.keeper(create=False)

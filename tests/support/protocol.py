@@ -45,7 +45,7 @@ class Tag(IntEnum):
     CPU_MILLI, MEMORY_BYTES, IDLE_US, PUBLISH, EGRESS_ENFORCEMENT = range(112, 117)
     RESOLVER, PROXY, PRICE, MAX_COST_MICRO = range(117, 121)
     SANDBOX_ID, STATE, CREATED_AT_US, EXPIRES_AT_US, DISK_USED_BYTES, DISK_LIMIT_BYTES = range(128, 134)
-    INODES_USED, INODES_LIMIT, PROCESSES, N_COMMANDS, KEEPER_PID, BACKEND = range(134, 140)
+    INODES_USED, INODES_LIMIT, PROCESSES, N_COMMANDS, KEEPER_PID, BACKEND, NETWORK = range(134, 141)
     COMMAND, COMMAND_NUMBER, STARTED_AT_US, COMMAND_FLAGS = range(144, 148)
     PATH, OFFSET, LENGTH, MAX_BYTES, FILE_FLAGS, ENTRY, NAME, KIND = range(160, 168)
     MODE, SIZE, MTIME_NS, LINK_TARGET, SKIPPED = range(168, 173)
@@ -95,11 +95,14 @@ TEXTS = {
     Tag.ERROR_MESSAGE, Tag.ERROR_REMEDY, Tag.STEP_TEXT, Tag.IMAGE, Tag.HOSTNAME,
     Tag.VOLUME_HOST, Tag.VOLUME_GUEST, Tag.SANDBOX_NAME, Tag.OWNER, Tag.LABEL, Tag.ALLOW_HOST,
     Tag.ALLOW_RANGE, Tag.PRIVATE_RANGE, Tag.PUBLISH, Tag.EGRESS_ENFORCEMENT, Tag.RESOLVER,
-    Tag.PROXY, Tag.PRICE, Tag.SANDBOX_ID, Tag.BACKEND, Tag.PATH, Tag.NAME, Tag.LINK_TARGET,
+    Tag.PROXY, Tag.PRICE, Tag.SANDBOX_ID, Tag.BACKEND, Tag.NETWORK, Tag.PATH, Tag.NAME, Tag.LINK_TARGET,
     Tag.SKIPPED, Tag.FEATURE, Tag.FIELD, Tag.HOW,
 }
 BYTES = {Tag.DATA, Tag.VOLUME}
 NESTED = {Tag.COMMAND, Tag.ENTRY, Tag.RULE}
+
+
+KNOWN = frozenset(Tag)
 
 
 def encode(*fields):
@@ -125,6 +128,8 @@ def decode_all(payload):
         if zero != 0 or len(data) != length:
             raise ValueError("damaged field")
         at += FIELD.size + length
+        if tag not in KNOWN:
+            continue  # of a newer version
         if tag in BYTES:
             value = data
         elif tag in NESTED:
