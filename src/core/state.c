@@ -15,20 +15,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "core/state_record.h"
 #include "base/guards.h"
 
 enum { BACKLOG = 128 };
-
-void state_record_done(struct state_record *r)
-{
-    free(r->name);
-    free(r->owner);
-    free(r->image);
-    free(r->program);
-    string_list_done(&r->tags);
-    *r = (struct state_record){0};
-}
 
 void state_records_free(struct state_record *r, size_t n)
 {

@@ -18,22 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "core/sandbox_id.h"
-#include "core/spec.h"
-
-enum { STATE_RECORD_VERSION = 1 };
-
-/* What record.json holds. Owned strings, NULL where there is none. */
-struct state_record {
-    char id[SANDBOX_ID_BYTES];
-    struct place place;
-    int64_t pid;                           /* of the keeper */
-    uint64_t created_at_us, expires_at_us; /* since the epoch; 0: never */
-    char *name, *owner, *image, *program;  /* program: version of the keeper's */
-    struct string_list tags;               /* K=V */
-};
-
-void state_record_done(struct state_record *r);
+#include "core/state_record.h"
 
 /** state_folder_open() - the state folder, made if absent; an owned fd or -errno with an error */
 int state_folder_open(struct error *err);

@@ -16,6 +16,16 @@
 #include "base/text.h"
 #include "base/guards.h"
 
+void state_record_done(struct state_record *r)
+{
+    free(r->name);
+    free(r->owner);
+    free(r->image);
+    free(r->program);
+    string_list_done(&r->tags);
+    *r = (struct state_record){0};
+}
+
 static void json_freep(json_t **j)
 {
     json_decref(*j);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that serves file operations: how it comes to be, its loop, and what it answers. */
+/* The process that serves file operations: how it comes to be, and its loop. */
 #include "init/files.h"
 
 #include <errno.h>
@@ -8,147 +8,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "init/proc_path.h"
 #include "base/guards.h"
 
 enum { UMASK = 022 };
-
-void files_fault(struct files *f, int code)
-{
-    struct writer w = writer_over(f->reply, sizeof f->reply);
-    const struct file_fault x = {.code = (uint32_t)-code, .path = f->path};
-
-    file_fault_encode(&w, 0, &x);
-    link_send(MSG_ERROR, f->id, &w, -1);
-}
-
-void files_fault_kind(struct files *f, uint32_t kind)
-{
-    struct writer w = writer_over(f->reply, sizeof f->reply);
-    const struct file_fault x = {
-        .code = kind == FILE_FOLDER ? EISDIR : EINVAL, .path = f->path, .kind = kind};
-
-    /* A device has no end: whatever the limit, it is over it. */
-    file_fault_encode(&w, kind == FILE_DEVICE ? 1 : 0, &x);
-    link_send(MSG_ERROR, f->id, &w, -1);
-}
-
-void files_fault_size(struct files *f, uint64_t size, uint64_t max)
-{
-    struct writer w = writer_over(f->reply, sizeof f->reply);
-    const struct file_fault x = {.code = EFBIG, .path = f->path, .size = size, .max = max};
-
-    file_fault_encode(&w, 1, &x);
-    link_send(MSG_ERROR, f->id, &w, -1);
-}
-
-void files_done(struct files *f, const struct writer *w)
-{
-    link_send(MSG_DONE, f->id, w, -1);
-}
-
-uint32_t files_kind(mode_t mode)
-{
-    if (S_ISREG(mode))
-        return FILE_REGULAR;
-    if (S_ISDIR(mode))
-        return FILE_FOLDER;
-    if (S_ISLNK(mode))
-        return FILE_LINK;
-    if (S_ISFIFO(mode))
-        return FILE_FIFO;
-    return S_ISSOCK(mode) ? FILE_SOCKET : FILE_DEVICE;
-}
-
-struct file_info files_info(const struct stat *st, const char *name, const char *target)
-{
-    int64_t s = st->st_mtim.tv_sec;
-
-    return (struct file_info){
-        .name = name,
-        .kind = files_kind(st->st_mode),
-        .mode = st->st_mode & 07777,
-        .size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
-        .mtime_ns = s < 0 ? 0 : (uint64_t)s * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
-        .link_target = target,
-    };
-}
-
-int files_look(const char *path, int flags, struct stat *ret)
-{
-    int fd = open(path, O_PATH | O_CLOEXEC | flags);
-
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, ret) < 0) {
-        int r = -errno;
-
-        (void)close(fd);
-        return r;
-    }
-    return fd;
-}
-
-int files_reopen(int fd, int flags)
-{
-    char path[PROC_PATH_BYTES], name[16] = "fd/";
-    size_t at = 3;
-    unsigned scale = 1;
-
-    while ((unsigned)fd / scale >= 10)
-        scale *= 10;
-    for (; scale > 0; scale /= 10)
-        name[at++] = (char)('0' + (unsigned)fd / scale % 10);
-    name[at] = '\0';
-    proc_path(path, getpid(), name);
-    int r = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return r < 0 ? -errno : r;
-}
-
-void files_temporary(char ret[static 24])
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t random[8] = {0};
-
-    (void)!getrandom(random, sizeof random, 0); /* O_EXCL decides, not this */
-    memcpy(ret, ".atoll-", 7);
-    for (size_t i = 0; i < sizeof random; i++) {
-        ret[7 + 2 * i] = digits[random[i] >> 4];
-        ret[8 + 2 * i] = digits[random[i] & 15];
-    }
-    ret[23] = '\0';
-}
-
-int files_write_all(int fd, const void *data, size_t len)
-{
-    const uint8_t *p = data;
-
-    while (len > 0) {
-        ssize_t n = write(fd, p, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
-ssize_t files_read_some(int fd, void *buf, size_t len)
-{
-    ssize_t n;
-
-    do
-        n = read(fd, buf, len);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? -errno : n;
-}
 
 static void serve(struct files *f, const struct frame *frame, struct reader message)
 {

@@ -30,6 +30,8 @@ struct files {
     uint32_t id; /* of the request */
 };
 
+/* --- files_answer.c --- */
+
 /** files_fault() - ERROR for the request: @code is a negative errno, about @f->path */
 void files_fault(struct files *f, int code);
 
@@ -47,6 +49,8 @@ uint32_t files_kind(mode_t mode);
 
 /** files_info() - what a file is; @target as it shall be told */
 struct file_info files_info(const struct stat *st, const char *name, const char *target);
+
+/* --- files_open.c --- */
 
 /** files_look() - @path as O_PATH, and what it is; an owned fd or a negative errno */
 int files_look(const char *path, int flags, struct stat *ret);
