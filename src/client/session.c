@@ -23,6 +23,7 @@
 enum {
     MESSAGES_AT_ONCE = 64, /* then other sources of the loop get their turn */
     BACKEND_END_US = 5000000,
+    BACKEND_LOST_US = 500000, /* one that broke the protocol is not trusted to end well */
 };
 
 static void set_over(struct session *s)
@@ -504,11 +505,13 @@ void session_close(struct session *s)
 
 void session_end(struct session *s)
 {
+    bool lost = s->state == SESSION_OVER && !s->ended;
+
     session_close(s);
     channel_done(&s->channel);
     if (!s->backend) {
         (void)child_reap(&s->child, CLOCK_NEVER);
-    } else if (!child_reap(&s->child, clock_after_us(BACKEND_END_US))) {
+    } else if (!child_reap(&s->child, clock_after_us(lost ? BACKEND_LOST_US : BACKEND_END_US))) {
         child_kill(&s->child);
         (void)child_reap(&s->child, CLOCK_NEVER);
     }

@@ -8,6 +8,7 @@ go to a descriptor of their own, since tests and what they start own stdout and 
 """
 import json
 import os
+import signal
 import sys
 import unittest
 from pathlib import Path
@@ -63,6 +64,9 @@ class Report(unittest.TestResult):
 
 
 def main():
+    # Tests send these, and whoever started this in the background may have had them ignored.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     path, report_fd = Path(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(report_fd, False)
     sys.path.insert(0, str(path.parent))

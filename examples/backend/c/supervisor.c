@@ -91,7 +91,10 @@ static void become(const struct atoll_backend_exec *x, char **env, const char *d
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
+    /* What a parent ignores, a shell's background job for one, would be ignored by the command too.
+     */
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
     setsid(); /* a session and process group of its own: SIGNAL goes to the group */
     if (chdir(dir) < 0) {
         what[1] = 1;

@@ -35,7 +35,9 @@ def end_all(reap):
 
 def become(failed, argv, env, directory):
     """The child that becomes the command."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # What a parent ignores, a shell's background job for one, would be ignored by the command too.
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
     stage = 4
     try:
         os.setsid()
