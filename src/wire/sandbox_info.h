@@ -26,7 +26,7 @@ struct sandbox_info {
     const char *id, *name, *owner, *backend;
     const char *image, *workdir, *hostname;
     const char *network; /* its policy as JSON: policy_stamp_decode() */
-    uint32_t state; /* enum sandbox_state */
+    uint32_t state;      /* enum sandbox_state */
     uint32_t uid, gid;
     uint64_t created_at_us, expires_at_us; /* since the epoch */
     uint64_t idle_us;                      /* its idle timeout */
