@@ -175,6 +175,10 @@ class Streams(ProtocolTest):
             for flags, fds in ((0, ()), (0, (fd,)), (0, (fd,) * 3), (Exec.STDIN, (fd,) * 2), (Exec.IN_BAND, (fd,)),
                                (Exec.TTY, (fd,)), (0, (fd,) * 16)):
                 self.refused(keeper, keeper.shell("true", flags=flags, fds=fds), errno.EINVAL)
+        # They are closed a moment after the refusal is sent.
+        deadline = time.monotonic() + END_S
+        while len(os.listdir(f"/proc/{keeper.process.pid}/fd")) != before and time.monotonic() < deadline:
+            time.sleep(0.01)
         self.assertEqual(len(os.listdir(f"/proc/{keeper.process.pid}/fd")), before)
 
     def test_50_mb_come_exact_and_before_the_end(self):
