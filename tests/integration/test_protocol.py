@@ -426,7 +426,7 @@ class Many(ProtocolTest):
         failed = 0
         try:
             while True:
-                message = keeper.receive(3)
+                message = keeper.receive(3 if failed else END_S)
                 failed += message.type in (Type.EXITED, Type.ERROR)
         except (Closed, TimeoutError):
             pass
@@ -456,7 +456,7 @@ class BadClients(ProtocolTest):
 
     def test_another_message_within_one_ends_the_sandbox(self):
         keeper = self.keeper()
-        keeper.send_packet(FRAME.pack(0, Type.EXEC, MORE, 1, 0))
+        keeper.send_packet(FRAME.pack(PAYLOAD_MAX, Type.EXEC, MORE, 1, 0) + bytes(PAYLOAD_MAX))
         keeper.send_packet(FRAME.pack(0, Type.DESTROY, 0, 2, 0))
         self.disconnected(keeper)
 
