@@ -5,7 +5,7 @@ PREFIX = /usr/local
 DESTDIR =
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) atoll
+	@ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
 	@for tool in gcc meson ninja pkg-config musl-gcc; do \

@@ -139,9 +139,6 @@ uint8_t *capture_space(struct capture *c, size_t *ret_room);
 /** capture_took() - @n bytes were put there */
 void capture_took(struct capture *c, size_t n);
 
-/** capture_add() - copy bytes in; 0 or -ENOMEM */
-int capture_add(struct capture *c, const void *data, size_t len);
-
 /** capture_finish() - in a row from bytes[0] on, with a NUL behind them; 0 or -ENOMEM */
 int capture_finish(struct capture *c);
 

@@ -50,26 +50,6 @@ void capture_took(struct capture *c, size_t n)
         c->start = (c->start + n) % c->capacity;
 }
 
-int capture_add(struct capture *c, const void *data, size_t len)
-{
-    const uint8_t *p = data;
-
-    while (len > 0) {
-        size_t room;
-        uint8_t *q = capture_space(c, &room);
-
-        if (!q)
-            return -ENOMEM;
-        if (room > len)
-            room = len;
-        memcpy(q, p, room);
-        capture_took(c, room);
-        p += room;
-        len -= room;
-    }
-    return 0;
-}
-
 int capture_finish(struct capture *c)
 {
     if (!c->bytes && !(c->bytes = malloc(1)))

@@ -131,14 +131,13 @@ static int inspect(struct cli *cli, const char *id, bool json, struct error *err
     r = handle_wait(&h, op, err);
     if (r < 0)
         return r;
-    struct atoll_info i = *atoll_op_info(op, 0);
-    i.id = h.id; /* a backend program knows nothing of its own name in front */
+    const struct atoll_info *i = atoll_op_info(op, 0);
     if (!json) {
-        print_info(cli, &i);
+        print_info(cli, i);
         return 0;
     }
-    json_t *o = sandbox_json(&i);
-    if (sandbox_json_usage(o, &i) == 0)
+    json_t *o = sandbox_json(i);
+    if (sandbox_json_usage(o, i) == 0)
         return print_json(cli->out, o, err);
     json_decref(o);
     return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");

@@ -10,7 +10,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -45,14 +44,6 @@ struct run {
     bool exited, leaving, ended;
     struct error *error;
 };
-
-static uint64_t epoch_us(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
 
 static void fail(struct run *r, const struct error *err)
 {
@@ -480,7 +471,7 @@ static void close_all(struct run *r)
 int run_command(struct session *s, const struct run_request *request, struct run_result *ret,
                 struct error *err)
 {
-    struct run_result result = {.started_us = epoch_us()};
+    struct run_result result = {.started_us = clock_epoch_us()};
     struct run r = {.request = request,
                     .session = s,
                     .result = &result,
@@ -507,7 +498,7 @@ int run_command(struct session *s, const struct run_request *request, struct run
     close_all(&r);
     if (code == 0)
         code = judge(&r);
-    result.ended_us = epoch_us();
+    result.ended_us = clock_epoch_us();
     if (code == 0)
         *ret = result;
     return code;

@@ -39,15 +39,6 @@ static int find_name(const char *const names[], size_t n, const char *name)
     return -EINVAL;
 }
 
-int capability_verdict_find(const char *name, enum capability_verdict *ret)
-{
-    int i = find_name(verdict_names, ARRAY_SIZE(verdict_names), name);
-
-    if (i >= 0)
-        *ret = (enum capability_verdict)i;
-    return i < 0 ? i : 0;
-}
-
 int capability_feature_find(const char *name, enum capability_feature *ret)
 {
     int i = find_name(feature_names, ARRAY_SIZE(feature_names), name);

@@ -154,9 +154,6 @@ void capability_problems(const struct capability_results *results, const char *b
 /** capability_verdict_name() - "enforced", "accepted" or "refused"; static storage */
 const char *capability_verdict_name(enum capability_verdict verdict);
 
-/** capability_verdict_find() - the verdict of that name; 0 or -EINVAL */
-int capability_verdict_find(const char *name, enum capability_verdict *ret);
-
 /** capability_feature_name() - "exec", "stdin", …; static storage */
 const char *capability_feature_name(enum capability_feature feature);
 

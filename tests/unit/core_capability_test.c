@@ -517,23 +517,15 @@ static void rules_can_be_stated_at_run_time(void **state)
 
 static void words_are_found_by_their_names(void **state)
 {
-    enum capability_verdict verdict;
     enum capability_feature feature;
 
     (void)state;
-    for (int i = 0; i < CAPABILITY_VERDICT__MAX; i++) {
-        assert_int_equal(
-            capability_verdict_find(capability_verdict_name((enum capability_verdict)i), &verdict),
-            0);
-        assert_int_equal(verdict, i);
-    }
     for (int i = 0; i < FEATURE__MAX; i++) {
         assert_int_equal(
             capability_feature_find(capability_feature_name((enum capability_feature)i), &feature),
             0);
         assert_int_equal(feature, i);
     }
-    assert_int_equal(capability_verdict_find("", &verdict), -EINVAL);
     assert_int_equal(capability_feature_find("fly", &feature), -EINVAL);
 }
 
