@@ -52,6 +52,14 @@ struct op_class {
     void (*detach)(struct atoll_op *op);
     /* Free what it holds besides itself; it is done, or was given up. */
     void (*release)(struct atoll_op *op);
+    /*
+     * What its accessors show, each NULL where there is nothing: the number of results of one that
+     * went well, what was published, warnings of one that is done, bytes copied so far.
+     */
+    size_t (*count)(const struct atoll_op *op);
+    const struct atoll_exported *(*exported)(const struct atoll_op *op, size_t i);
+    const char *(*warning)(const struct atoll_op *op, size_t i);
+    uint64_t (*progress)(const struct atoll_op *op);
 };
 
 struct atoll_op {
@@ -64,6 +72,7 @@ struct atoll_op {
     int given_up; /* ECANCELED or ETIMEDOUT, once it was */
     struct atoll_error error;
     struct loop_timer timeout;
+    struct loop_timer *awaited; /* set off when it is done: see op_await() */
     void *data;
 };
 
@@ -108,6 +117,14 @@ void op_fail_errno(struct atoll_op *op, int code, const char *what);
 
 /** op_give_up() - cancel with @code as its error */
 void op_give_up(struct atoll_op *op, int code);
+
+/**
+ * op_await() - set @t off when @op is done, at once if it is
+ * @t: borrowed until @op is freed
+ *
+ * For operations that are made of others.
+ */
+void op_await(struct atoll_op *op, struct loop_timer *t);
 
 /** op_is() - whether @op is of that class; NULL is of none */
 bool op_is(const struct atoll_op *op, const struct op_class *class);
@@ -158,5 +175,18 @@ int exec_signal(struct atoll_op *op, int signal);
 int file_take_fd(struct atoll_op *op, int i);
 const void *file_output(const struct atoll_op *op, size_t *ret_len);
 size_t file_count(const struct atoll_op *op);
+
+/* --- query.c --- */
+
+/** inspect_with_env() - atoll_inspect() that is told the values of the spec's variables, too */
+struct atoll_op *inspect_with_env(struct atoll_sandbox *sb);
+
+/**
+ * info_next_env() - the next "NAME=VALUE" of such an answer; NULL at the end
+ * @at: zeroed before the first
+ *
+ * Other backends than local tell none. A view that lives as long as @op.
+ */
+const char *info_next_env(const struct atoll_op *op, struct reader *at);
 
 extern const struct op_class create_class, destroy_class, query_class, exec_class, file_class;

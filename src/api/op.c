@@ -30,6 +30,15 @@ static void set_done(struct atoll_op *op)
 {
     op->done = true;
     loop_at(&op->a->loop, &op->timeout, CLOCK_NEVER);
+    if (op->awaited)
+        loop_at(&op->a->loop, op->awaited, clock_now_us());
+}
+
+void op_await(struct atoll_op *op, struct loop_timer *t)
+{
+    op->awaited = t;
+    if (op->done)
+        loop_at(&op->a->loop, t, clock_now_us());
 }
 
 static void fail_given_up(struct atoll_op *op)
@@ -170,6 +179,8 @@ size_t atoll_op_count(const struct atoll_op *op)
 {
     if (!op->done || op->failed)
         return 0;
+    if (op->class->count)
+        return op->class->count(op);
     return op_is(op, &file_class) ? file_count(op) : info_count(op) + commands_count(op);
 }
 
@@ -216,4 +227,21 @@ const void *atoll_op_output(const struct atoll_op *op, int stream, size_t *ret_l
     if (ret_len)
         *ret_len = len;
     return p;
+}
+
+const struct atoll_exported *atoll_op_exported(const struct atoll_op *op, size_t i)
+{
+    bool there = op->done && !op->failed && op->class->exported;
+
+    return there ? op->class->exported(op, i) : NULL;
+}
+
+const char *atoll_op_warning(const struct atoll_op *op, size_t i)
+{
+    return op->done && op->class->warning ? op->class->warning(op, i) : NULL;
+}
+
+uint64_t atoll_op_progress(const struct atoll_op *op)
+{
+    return op->class->progress ? op->class->progress(op) : 0;
 }

@@ -20,6 +20,7 @@ struct info_item {
     struct atoll_info info;
     char *id;          /* with the backend's name in front; NULL: as in the message */
     const char **tags; /* NULL-terminated */
+    size_t length;     /* of the message */
 };
 
 struct command_item {
@@ -115,6 +116,7 @@ static int hear_sandbox(struct query_op *q, const struct message *m)
     item = add_item(q);
     if (!item || !(item->message = copy_of(m->payload, &len)))
         return -ENOMEM;
+    item->length = len;
     r = sandbox_info_decode(reader_over(item->message, len), &x);
     if (r < 0)
         return r;
@@ -234,6 +236,8 @@ static void query_release(struct atoll_op *op)
     if (q->backend)
         sandbox_free(q->backend);
     for (size_t i = 0; i < q->n_items; i++) {
+        if (q->items[i].message) /* it may hold values of variables */
+            explicit_bzero(q->items[i].message, q->items[i].length);
         free(q->items[i].message);
         free(q->items[i].id);
         free(q->items[i].tags);
@@ -275,6 +279,26 @@ static struct atoll_op *query(struct atoll_sandbox *sb, uint16_t type, uint16_t 
 struct atoll_op *atoll_inspect(struct atoll_sandbox *sb)
 {
     return query(sb, MSG_INSPECT, MSG_SANDBOX, NULL);
+}
+
+struct atoll_op *inspect_with_env(struct atoll_sandbox *sb)
+{
+    uint8_t buf[32];
+    struct writer w = writer_over(buf, sizeof buf);
+
+    field_put_u32(&w, TAG_INSPECT_FLAGS, INSPECT_ENV);
+    return query(sb, MSG_INSPECT, MSG_SANDBOX, &w);
+}
+
+const char *info_next_env(const struct atoll_op *op, struct reader *at)
+{
+    const struct query_op *q = op_is(op, &query_class) ? (const struct query_op *)op : NULL;
+
+    if (!q || q->n_items != 1 || !q->items[0].message)
+        return NULL;
+    if (!at->p)
+        *at = reader_over(q->items[0].message, q->items[0].length);
+    return text_next(at, TAG_ENV);
 }
 
 struct atoll_op *atoll_ps(struct atoll_sandbox *sb)

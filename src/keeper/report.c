@@ -121,8 +121,30 @@ static void no_memory(struct connection *c, const struct message *m)
     connection_refuse(c, m->id, &err);
 }
 
+static uint32_t inspect_flags(struct reader message)
+{
+    struct field f;
+    uint32_t flags = 0;
+
+    while (field_next(&message, &f))
+        if (f.tag == TAG_INSPECT_FLAGS && !field_u32(&f, &flags))
+            return 0;
+    return flags;
+}
+
+static size_t env_size(const struct string_list *env)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < env->n; i++)
+        size += FIELD_HEADER_BYTES + strlen(env->items[i]) + 1;
+    return size;
+}
+
 void report_sandbox(struct connection *c, struct message *m)
 {
+    const struct string_list *env = &c->keeper->spec.env;
+    bool with_env = inspect_flags(m->payload) & INSPECT_ENV;
     struct sandbox_info x;
 
     if (!is_standing(c, m))
@@ -130,7 +152,7 @@ void report_sandbox(struct connection *c, struct message *m)
     describe(c->keeper, &x);
     _cleanup_free_ char *network = network_of(&c->keeper->spec);
     x.network = network;
-    size_t size = sandbox_info_size(&x);
+    size_t size = sandbox_info_size(&x) + (with_env ? env_size(env) : 0);
     _cleanup_free_ uint8_t *buf = malloc(size);
     struct writer w = writer_over(buf, buf ? size : 0);
     if (!buf) {
@@ -138,7 +160,10 @@ void report_sandbox(struct connection *c, struct message *m)
         return;
     }
     sandbox_info_encode(&w, &x);
+    for (size_t i = 0; with_env && i < env->n; i++)
+        field_put_string(&w, TAG_ENV, env->items[i]);
     connection_send(c, MSG_SANDBOX, m->id, &w, -EBADF);
+    explicit_bzero(buf, size);
 }
 
 static void put_command(struct writer *w, const struct keeper_command *c)

@@ -34,7 +34,7 @@ enum message_type {
     /* since 1.1: a sandbox that is held, its commands and files */
     MSG_OPEN = 9,       /* a sandbox that stands, by its id; answered by CREATED */
     MSG_DESCRIBE = 10,  /* what this backend can do; answered by DESCRIBED */
-    MSG_INSPECT = 11,   /* answered by SANDBOX */
+    MSG_INSPECT = 11,   /* enum inspect_flags; answered by SANDBOX */
     MSG_ENUMERATE = 12, /* all sandboxes of this backend; SANDBOX each, then DONE */
     MSG_PS = 13,        /* answered by COMMANDS */
     MSG_STOP = 14,      /* end every process of one command, by number, or of all; DONE */
@@ -161,6 +161,7 @@ enum field_tag {
     TAG_KEEPER_PID,
     TAG_BACKEND,
     TAG_NETWORK,
+    TAG_INSPECT_FLAGS,
 
     TAG_COMMAND = 144, /* repeated; holds fields of its own */
     TAG_COMMAND_NUMBER,
@@ -187,6 +188,9 @@ enum field_tag {
     TAG_VERDICT,
     TAG_HOW,
 };
+
+/* INSPECT. The values of variables are told only to who asks for them, to keep them out of texts. */
+enum inspect_flags { INSPECT_ENV = 1 << 0 /* SANDBOX holds the spec's ENV too */ };
 
 enum stream { STREAM_STDIN, STREAM_STDOUT, STREAM_STDERR, STREAM__MAX };
 

@@ -154,6 +154,12 @@ class Creating(ProtocolTest):
         self.assertTrue(any("pivot" in m[Tag.STEP_TEXT] for m in steps))
         self.assertFalse([m[Tag.STEP_TEXT] for m in steps if "(null)" in m[Tag.STEP_TEXT]])
 
+    def test_values_of_variables_are_told_only_to_who_asks_for_them(self):
+        keeper = self.keeper((Tag.ENV, "TOKEN=not for texts"), (Tag.ENV, "EMPTY="))
+        self.assertEqual(keeper.inspect().all(Tag.ENV), [])
+        self.assertEqual(keeper.inspect((Tag.INSPECT_FLAGS, 0)).all(Tag.ENV), [])
+        self.assertEqual(keeper.inspect((Tag.INSPECT_FLAGS, 1)).all(Tag.ENV), ["TOKEN=not for texts", "EMPTY="])
+
 
 class Streams(ProtocolTest):
     def test_passed_descriptors_are_the_commands_streams(self):

@@ -45,7 +45,7 @@ class Tag(IntEnum):
     CPU_MILLI, MEMORY_BYTES, IDLE_US, PUBLISH, EGRESS_ENFORCEMENT = range(112, 117)
     RESOLVER, PROXY, PRICE, MAX_COST_MICRO = range(117, 121)
     SANDBOX_ID, STATE, CREATED_AT_US, EXPIRES_AT_US, DISK_USED_BYTES, DISK_LIMIT_BYTES = range(128, 134)
-    INODES_USED, INODES_LIMIT, PROCESSES, N_COMMANDS, KEEPER_PID, BACKEND, NETWORK = range(134, 141)
+    INODES_USED, INODES_LIMIT, PROCESSES, N_COMMANDS, KEEPER_PID, BACKEND, NETWORK, INSPECT_FLAGS = range(134, 142)
     COMMAND, COMMAND_NUMBER, STARTED_AT_US, COMMAND_FLAGS = range(144, 148)
     PATH, OFFSET, LENGTH, MAX_BYTES, FILE_FLAGS, ENTRY, NAME, KIND = range(160, 168)
     MODE, SIZE, MTIME_NS, LINK_TARGET, SKIPPED = range(168, 173)
@@ -335,8 +335,8 @@ class Connection:
     def open(self, name):
         return self.expect(Type.CREATED, self.request(Type.OPEN, (Tag.SANDBOX_ID, name)))
 
-    def inspect(self):
-        return self.expect(Type.SANDBOX, self.request(Type.INSPECT))
+    def inspect(self, *fields):
+        return self.expect(Type.SANDBOX, self.request(Type.INSPECT, *fields))
 
     def enumerate(self):
         """All sandboxes of a backend program, as messages by id."""
