@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every text that the toolset shows to a model, in one place: whoever changes a word here changes
+ * how models behave, and cached prompts, so TEXTS_VERSION counts such changes. They are macros, so
+ * that the compiler checks each against its arguments. What they hold: facts and what to do next,
+ * in as few words as carry them.
+ *
+ * What went wrong below the toolset is said there (core/file_error.h, wire/tool_arguments.h) and
+ * comes behind TEXT_FAILED or TEXT_ARGUMENTS_REFUSED.
+ *
+ * "TOOL" in a comment is a tool's name with its prefix, "SIZE" is of shown_size(), "PATH" of
+ * shown_path(), "SECONDS" of shown_number().
+ */
+#pragma once
+
+#include <inttypes.h>
+
+#define TEXTS_VERSION 1
+
+/* --- The fixed part of the descriptions; no network and no names of other tools in them --- */
+
+#define TEXT_RUN_COMMAND_TITLE "Run a command"
+#define TEXT_RUN_COMMAND                                                                           \
+    "Runs a shell command in an isolated sandbox and returns what it wrote. Pipes, redirection, "  \
+    "&& and globs work. A command that fails is reported by its exit code and is no error of "     \
+    "this tool: read its stderr, mend the command and try again. The sandbox is a machine of its " \
+    "own, apart from the program that you run in: it has none of that program's connections, "     \
+    "credentials, environment variables or files. Each call starts a new shell with empty "        \
+    "standard input: files stay from call to call, shell variables and cd do not. Relative paths " \
+    "start at the working directory, which pwd shows."
+#define TEXT_RUN_COMMAND_COMMAND "The shell command to run."
+#define TEXT_RUN_COMMAND_TIMEOUT                                                                   \
+    "Most seconds to wait for the command, which is ended after them. Left out or null: the "      \
+    "configured default."
+
+#define TEXT_READ_FILE_TITLE "Read a file"
+#define TEXT_READ_FILE                                                                             \
+    "Reads a text file in the sandbox. Of a long file only a part is returned, and its last line " \
+    "then names the offset to read on with. Lines are numbered as grep -n does. Relative paths "   \
+    "start at the working directory."
+#define TEXT_READ_FILE_PATH   "Path of the file in the sandbox."
+#define TEXT_READ_FILE_OFFSET "First line to return, counted from 1. Left out or null: 1."
+#define TEXT_READ_FILE_LIMIT                                                                       \
+    "Most lines to return. Left out or null: as many as the output limit takes."
+
+#define TEXT_WRITE_FILE_TITLE "Write a file"
+#define TEXT_WRITE_FILE                                                                            \
+    "Writes a text file in the sandbox, as UTF-8. Missing parent directories are made, and a "     \
+    "file that exists is replaced as a whole. Relative paths start at the working directory."
+#define TEXT_WRITE_FILE_PATH    "Path of the file in the sandbox."
+#define TEXT_WRITE_FILE_CONTENT "The whole text of the file."
+
+#define TEXT_LIST_DIRECTORY_TITLE "List a directory"
+#define TEXT_LIST_DIRECTORY                                                                        \
+    "Lists what a directory in the sandbox holds, hidden files too: one name on a line, sorted, "  \
+    "a directory with a / behind its name."
+#define TEXT_LIST_DIRECTORY_PATH                                                                   \
+    "Path of the directory in the sandbox. Left out or empty: the working directory."
+
+/* --- What is added to the description of run_command, each a paragraph or a sentence of one --- */
+
+#define TEXT_WRITE_HINT                                                                            \
+    "To write a file of several lines, %s is surer than quoting its text here." /* TOOL */
+
+#define TEXT_NETWORK_NONE                                                                          \
+    "Network: none. No address can be reached, DNS included, so installing or downloading "        \
+    "anything fails, and trying again does not help. Use what is installed here."
+#define TEXT_NETWORK_NONE_BUT_NAMES                                                                \
+    "Network: none. No address can be reached, even where a name resolves, so installing or "      \
+    "downloading anything fails, and trying again does not help. Use what is installed here."
+#define TEXT_NETWORK_OPEN "Network: outbound access to public addresses exists."
+#define TEXT_NETWORK_PRIVATE                                                                       \
+    "Of private and other special addresses these ranges can be reached: %s." /* list */
+#define TEXT_NETWORK_UNKNOWN                                                                       \
+    "Network: whatever the creator of the sandbox allowed, which is not recorded. Test what you "  \
+    "need before you rely on it."
+
+/* With a list of hosts; the sentences in this order, those that apply. */
+#define TEXT_NETWORK_HOSTS     "Network: only these hosts can be reached, and by name: %s." /* list */
+#define TEXT_NETWORK_ALL_HTTPS "They take HTTPS on port 443 only."
+#define TEXT_NETWORK_SOME_HTTPS                                                                    \
+    "A host without a port behind its name takes HTTPS on port 443 only."
+#define TEXT_NETWORK_HTTP     "A host with :80 takes plain HTTP."
+#define TEXT_NETWORK_TCP      "A host with another port takes TCP on that port."
+#define TEXT_NETWORK_WILDCARD "*.NAME stands for any name below NAME, and not for NAME itself."
+
+/* With a list of ranges: alone, or behind the hosts. */
+#define TEXT_NETWORK_RANGES                                                                        \
+    "Network: only these address ranges can be reached, on any port: %s." /* list */
+#define TEXT_NETWORK_AND_RANGES                                                                    \
+    "These address ranges can be reached too, on any port: %s." /* list */
+
+/* What fails. Of plain HTTP only what the lists leave no other way for. */
+#define TEXT_NETWORK_REST "Everything else fails, and trying again does not help."
+#define TEXT_NETWORK_NO_HTTP                                                                       \
+    "Everything else fails, plain HTTP to any host included, and trying again does not help."
+#define TEXT_NETWORK_HOSTS_NO_HTTP   "Plain HTTP to the hosts fails; the ranges take any port."
+#define TEXT_NETWORK_HOSTS_SOME_HTTP "Plain HTTP to a host that is listed without :80 fails."
+
+/* Names that are not listed. */
+#define TEXT_NAMES_OTHERS_FAIL "Names that are not listed do not resolve."
+#define TEXT_NAMES_ALL_FAIL    "No host name resolves; use addresses."
+#define TEXT_NAMES_OTHERS_MAY                                                                      \
+    "Other names may resolve all the same, but only what is listed here answers."
+#define TEXT_NAMES_ALL_MAY                                                                         \
+    "Host names may still resolve, but only addresses in these ranges answer."
+
+#define TEXT_LIST_SEPARATOR ", "
+#define TEXT_LIST_REST      " and %zu more"
+enum { TEXT_LIST_ENTRIES_MAX = 40 };
+
+#define TEXT_ATTACHED_SHORT "This sandbox was set up by an earlier task."
+#define TEXT_ATTACHED                                                                              \
+    "This sandbox was set up by an earlier task, and what it left is here. Files stay when this "  \
+    "run ends, for a later task to collect."
+#define TEXT_LIFE_UNKNOWN "How long the sandbox will live is not known."
+#define TEXT_LIFE_NONE    "The sandbox has no time limit of its own."
+#define TEXT_LIFE_SHORT   "The sandbox has less than a minute left: finish up."
+#define TEXT_LIFE_ABOUT                                                                            \
+    "When this run began, the sandbox had about %" PRId64 " %s left." /* TEXT_MINUTES() */
+#define TEXT_MINUTES(n) ((n) == 1 ? "minute" : "minutes")
+
+#define TEXT_EXPORTS                                                                               \
+    "When this run ends, these paths are copied out and everything else is discarded, so write "   \
+    "your results there first: %s." /* list */
+#define TEXT_EXPORTS_ATTACHED                                                                      \
+    "When this run ends, these paths are copied out, so write your results there first: %s."
+
+/* --- Results of run_command --- */
+
+#define TEXT_STDOUT    "[stdout]" /* a line of its own, the text below */
+#define TEXT_STDERR    "[stderr]"
+#define TEXT_NO_OUTPUT "(no output)"
+
+/* The notes of its last line, a space between two. */
+#define TEXT_NOTE_EXIT      "[exit code: %d]"
+#define TEXT_NOTE_TIMED_OUT "[timed out after %ss]" /* SECONDS */
+#define TEXT_NOTE_MEMORY    "[ended because memory ran out]"
+#define TEXT_NOTE_KILLED    "[ended from outside]"
+#define TEXT_NOTE_REPLACED  "[sandbox was replaced; files from earlier calls are gone]"
+
+/* Below the result of any tool, when little life is left. */
+#define TEXT_LITTLE_LIFE_SHORT "[the sandbox has less than a minute left; finish up]"
+#define TEXT_LITTLE_LIFE                                                                           \
+    "[the sandbox has about %" PRIu64 " %s left; finish what matters]" /* TEXT_MINUTES() */
+
+/* The first line of an output that lost its beginning. */
+#define TEXT_EARLIER_TRUNCATED "[... earlier output truncated]"
+
+/* --- Results of the other tools --- */
+
+/* The last line of a window; TEXT_LINES() for the words. */
+#define TEXT_MORE_LINES           "[... %" PRIu64 " more %s; read on with offset=%" PRIu64 "]"
+#define TEXT_MORE_LINES_UNCOUNTED "[... more lines; read on with offset=%" PRIu64 "]"
+#define TEXT_LINES(n)             ((n) == 1 ? "line" : "lines")
+
+/* In the place of a window. */
+#define TEXT_NO_LINES                                                                              \
+    "(no lines at offset %" PRIu64 "; file has %" PRIu64 " %s)" /* TEXT_LINES()                    \
+                                                                 */
+#define TEXT_WIDE_LINE                                                                             \
+    "Line %" PRIu64 " is longer than the output limit of %s. Use %s with a command such as cut, "  \
+    "head -c or sed to see a part of it." /* SIZE, TOOL run_command */
+
+#define TEXT_WROTE "Wrote %" PRIu64 " bytes to %s." /* PATH */
+
+#define TEXT_EMPTY        "(empty)"
+#define TEXT_DIRECTORY    "/" /* behind the name of one */
+#define TEXT_MORE_ENTRIES     /* TOOL run_command, the number of the first that is not shown */    \
+    "[... %zu more %s; to see them, use %s in that directory: LC_ALL=C ls -A | tail -n +%zu]"
+#define TEXT_ENTRIES(n) ((n) == 1 ? "entry" : "entries")
+
+/* --- Refusals: answers that say what to mend --- */
+
+#define TEXT_FAILED            "The %s tool failed: %s"               /* TOOL, sentences */
+#define TEXT_ARGUMENTS_REFUSED "The arguments of %s were refused: %s" /* TOOL, sentences */
+
+/* The file is larger than what may be read, or it has no size and no end. */
+#define TEXT_READ_TOO_LARGE                                                                        \
+    "%s has %s, which is more than the read limit of %s. Use %s with head, tail, sed -n or grep "  \
+    "to see a part of it." /* PATH, SIZE, SIZE, TOOL run_command */
+#define TEXT_READ_ENDLESS                                                                          \
+    "%s holds more than the read limit of %s. Use %s with head, tail, sed -n or grep to see a "    \
+    "part of it." /* PATH, SIZE, TOOL run_command */
+
+#define TEXT_TIMEOUT_REFUSED                                                                       \
+    "timeout_seconds must be a number above 0, and %s is none. Leave it out to get the default "   \
+    "of %s seconds." /* SECONDS, SECONDS */
+#define TEXT_PATH_NUL   "path holds a NUL character, which the name of a file cannot."
+#define TEXT_PATH_EMPTY "path is empty. Give the path of a file."
+#define TEXT_COMMAND_NUL                                                                           \
+    "command holds a NUL character, which no command can. In a printf format it is written \\0."
+#define TEXT_COMMAND_EMPTY "command is empty. Give a shell command."
+#define TEXT_COMMAND_LONG                                                                          \
+    "command has %s, which is more than the %s that one command may have. Write it to a file "     \
+    "with %s, and run that."                                    /* SIZE, SIZE, TOOL write_file */
+#define TEXT_NOT_STARTED "The command could not be started: %s" /* sentence */
+#define TEXT_LIFE_OVER                                                                             \
+    "The sandbox has no time left to run a command in. Finish up with what you have."
+
+/* Behind TEXT_FAILED. */
+#define TEXT_LOST                                                                                  \
+    "the sandbox was lost, and the next call gets a new, empty one. Files from earlier calls are " \
+    "gone: make again what you need."

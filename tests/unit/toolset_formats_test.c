@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The four tools: names, schemas, hints, and their definitions in other protocols. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "toolset/formats.h"
+#include "base/guards.h"
+
+static void the_four_tools_have_their_names_and_order(void **state)
+{
+    static const char *const names[] = {"run_command", "read_file", "write_file", "list_directory"};
+    char name[TOOL_NAME_BYTES];
+
+    (void)state;
+    assert_int_equal(TOOL__MAX, ARRAY_SIZE(names));
+    for (enum tool_id id = 0; id < TOOL__MAX; id++) {
+        tool_name(id, NULL, name);
+        assert_string_equal(name, names[id]);
+        assert_int_equal(tool_find(names[id], NULL), id);
+    }
+    assert_int_equal(tool_find("run_commands", NULL), TOOL__MAX);
+    assert_int_equal(tool_find("", NULL), TOOL__MAX);
+}
+
+static void a_prefix_renames_all_four(void **state)
+{
+    char name[TOOL_NAME_BYTES];
+
+    (void)state;
+    tool_name(TOOL_LIST_DIRECTORY, "local", name);
+    assert_string_equal(name, "local_list_directory");
+    for (enum tool_id id = 0; id < TOOL__MAX; id++) {
+        tool_name(id, "local", name);
+        assert_int_equal(tool_find(name, "local"), id);
+        assert_int_equal(tool_find(name, NULL), TOOL__MAX);
+        assert_int_equal(tool_find(tools[id].name, "local"), TOOL__MAX);
+    }
+}
+
+static void only_run_command_takes_code(void **state)
+{
+    (void)state;
+    assert_string_equal(tools[TOOL_RUN_COMMAND].code_argument, "command");
+    assert_string_equal(tools[TOOL_RUN_COMMAND].code_language, "shell");
+    for (enum tool_id id = TOOL_READ_FILE; id < TOOL__MAX; id++) {
+        assert_null(tools[id].code_argument);
+        assert_null(tools[id].code_language);
+    }
+    assert_int_equal(TOOL_RETRIES, 2);
+}
+
+static json_t *schema_of(enum tool_id id)
+{
+    _cleanup_free_ char *text = tool_schema_json(id);
+    json_t *schema = text ? json_loads(text, 0, NULL) : NULL;
+
+    assert_non_null(schema);
+    assert_string_equal(json_string_value(json_object_get(schema, "type")), "object");
+    return schema;
+}
+
+static void assert_property(const json_t *schema, const char *name, const char *type, bool required)
+{
+    const json_t *property = json_object_get(json_object_get(schema, "properties"), name);
+    const json_t *list = json_object_get(schema, "required");
+    _cleanup_free_ char *text = NULL;
+    bool found = false;
+
+    assert_non_null(property);
+    text = json_dumps(json_object_get(property, "type"), JSON_COMPACT | JSON_ENCODE_ANY);
+    assert_string_equal(text, type);
+    assert_true(json_string_length(json_object_get(property, "description")) > 0);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        found = found || strcmp(json_string_value(json_array_get(list, i)), name) == 0;
+    assert_int_equal(found, required);
+}
+
+static void the_schemas_have_the_properties_that_calls_take(void **state)
+{
+    json_t *s = schema_of(TOOL_RUN_COMMAND);
+
+    (void)state;
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 2);
+    assert_property(s, "command", "\"string\"", true);
+    assert_property(s, "timeout_seconds", "[\"number\",\"null\"]", false);
+    json_decref(s);
+    s = schema_of(TOOL_READ_FILE);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 3);
+    assert_property(s, "path", "\"string\"", true);
+    assert_property(s, "offset", "[\"integer\",\"null\"]", false);
+    assert_property(s, "limit", "[\"integer\",\"null\"]", false);
+    json_decref(s);
+    s = schema_of(TOOL_WRITE_FILE);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 2);
+    assert_property(s, "path", "\"string\"", true);
+    assert_property(s, "content", "\"string\"", true);
+    json_decref(s);
+    s = schema_of(TOOL_LIST_DIRECTORY);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 1);
+    assert_property(s, "path", "\"string\"", false);
+    assert_null(json_object_get(s, "required"));
+    json_decref(s);
+}
+
+static const struct format_tool two[] = {
+    {.id = TOOL_READ_FILE, .name = "x_read_file", .description = "Reads \"it\"."},
+    {.id = TOOL_RUN_COMMAND, .name = "x_run_command", .description = "Runs it.\n\nSo."},
+};
+
+#define READ_SCHEMA                                                                                \
+    "{\"type\":\"object\",\"properties\":{"                                                        \
+    "\"path\":{\"type\":\"string\",\"description\":\"Path of the file in the sandbox.\"},"         \
+    "\"offset\":{\"type\":[\"integer\",\"null\"],\"description\":"                                 \
+    "\"First line to return, counted from 1. Left out or null: 1.\"},"                             \
+    "\"limit\":{\"type\":[\"integer\",\"null\"],\"description\":"                                  \
+    "\"Most lines to return. Left out or null: as many as the output limit takes.\"}},"            \
+    "\"required\":[\"path\"]}"
+
+static void assert_format(enum tool_format f, const char *expected)
+{
+    _cleanup_free_ char *once = format_tools(f, two, 1), *again = format_tools(f, two, 1);
+
+    assert_string_equal(once, expected);
+    assert_string_equal(again, expected);
+}
+
+static void each_format_has_the_members_of_its_protocol(void **state)
+{
+    (void)state;
+    assert_format(FORMAT_MCP,
+                  "[{\"name\":\"x_read_file\",\"title\":\"Read a file\",\"description\":"
+                  "\"Reads \\\"it\\\".\",\"inputSchema\":" READ_SCHEMA ",\"annotations\":{"
+                  "\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
+                  "\"openWorldHint\":false}}]");
+    assert_format(FORMAT_ANTHROPIC, "[{\"name\":\"x_read_file\",\"description\":"
+                                    "\"Reads \\\"it\\\".\",\"input_schema\":" READ_SCHEMA "}]");
+    assert_format(FORMAT_OPENAI,
+                  "[{\"type\":\"function\",\"function\":{\"name\":\"x_read_file\",\"description\":"
+                  "\"Reads \\\"it\\\".\",\"parameters\":" READ_SCHEMA "}}]");
+}
+
+static void tools_are_listed_in_the_order_given(void **state)
+{
+    (void)state;
+    for (enum tool_format f = 0; f < FORMAT__MAX; f++) {
+        _cleanup_free_ char *text = format_tools(f, two, 2), *none = format_tools(f, two, 0);
+
+        assert_string_equal(none, "[]");
+        assert_true(strstr(text, "x_read_file") < strstr(text, "x_run_command"));
+        assert_non_null(strstr(text, "Runs it.\\n\\nSo."));
+    }
+}
+
+static void assert_hints(enum tool_id id, bool read_only, bool idempotent, bool open)
+{
+    struct format_tool one = {.id = id, .name = "n", .description = "d"};
+    _cleanup_free_ char *text = format_tools(FORMAT_MCP, &one, 1);
+    json_t *list = json_loads(text, 0, NULL);
+    const json_t *hints = json_object_get(json_array_get(list, 0), "annotations");
+
+    assert_int_equal(json_is_true(json_object_get(hints, "readOnlyHint")), read_only);
+    assert_int_equal(json_is_true(json_object_get(hints, "destructiveHint")), !read_only);
+    assert_int_equal(json_is_true(json_object_get(hints, "idempotentHint")), idempotent);
+    assert_int_equal(json_is_true(json_object_get(hints, "openWorldHint")), open);
+    json_decref(list);
+}
+
+static void hints_tell_what_a_tool_can_do(void **state)
+{
+    (void)state;
+    assert_hints(TOOL_RUN_COMMAND, false, false, true);
+    assert_hints(TOOL_READ_FILE, true, true, false);
+    assert_hints(TOOL_WRITE_FILE, false, true, false);
+    assert_hints(TOOL_LIST_DIRECTORY, true, true, false);
+}
+
+static void formats_are_found_by_name(void **state)
+{
+    (void)state;
+    assert_int_equal(format_find("mcp"), FORMAT_MCP);
+    assert_int_equal(format_find("anthropic"), FORMAT_ANTHROPIC);
+    assert_int_equal(format_find("openai"), FORMAT_OPENAI);
+    assert_int_equal(format_find("MCP"), FORMAT__MAX);
+    assert_int_equal(format_find(""), FORMAT__MAX);
+}
+
+static void every_tool_describes_itself(void **state)
+{
+    (void)state;
+    for (enum tool_id id = 0; id < TOOL__MAX; id++) {
+        const struct tool *t = &tools[id];
+
+        assert_true(strlen(t->title) > 0 && strlen(t->description) > 0);
+        assert_true(text_is_utf8(t->description, strlen(t->description)));
+        assert_int_equal(t->description[strlen(t->description) - 1], '.');
+        for (enum tool_id other = 0; other < TOOL__MAX; other++) /* which may bear a prefix */
+            assert_null(strstr(t->description, tools[other].name));
+    }
+    assert_non_null(strstr(tools[TOOL_LIST_DIRECTORY].description, "/"));
+    assert_non_null(strstr(tools[TOOL_WRITE_FILE].description, "parent directories"));
+    assert_non_null(strstr(tools[TOOL_READ_FILE].description, "offset"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_four_tools_have_their_names_and_order),
+        cmocka_unit_test(a_prefix_renames_all_four),
+        cmocka_unit_test(only_run_command_takes_code),
+        cmocka_unit_test(the_schemas_have_the_properties_that_calls_take),
+        cmocka_unit_test(each_format_has_the_members_of_its_protocol),
+        cmocka_unit_test(tools_are_listed_in_the_order_given),
+        cmocka_unit_test(hints_tell_what_a_tool_can_do),
+        cmocka_unit_test(formats_are_found_by_name),
+        cmocka_unit_test(every_tool_describes_itself),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
