@@ -419,6 +419,43 @@ struct atoll_op *atoll_unpack(struct atoll_sandbox *sb, const char *path);
 /** atoll_op_skipped() - paths that a pack left out, or an unpack, below atoll_op_count() */
 const char *atoll_op_skipped(const struct atoll_op *op, size_t i);
 
+/* --- exports --- */
+
+/**
+ * atoll_export() - publish files and folders of a sandbox
+ * @exports:   "PATH=URL", NULL-terminated; a PATH with *, ? or [ is a pattern, and its URL then a
+ *             folder. URL is file:///PATH
+ * @max_bytes: of one file; 0: 1 GiB
+ *
+ * Everything is copied next to its destination first, under another name, and compared with what
+ * came out of the sandbox; then all of it is put in place by renaming. If anything fails, nothing
+ * has changed anywhere and the error names the path, the destination and the cause. A file that
+ * changes while it is read is such a failure, as is one that tools of the host would run later
+ * (.git/hooks, .envrc and the like) and that was not asked for by its own name. Folders get a
+ * manifest with sizes and SHA-256 sums. Then atoll_op_exported().
+ */
+struct atoll_op *atoll_export(struct atoll_sandbox *sb, const char *const *exports,
+                              uint64_t max_bytes);
+
+struct atoll_exported {
+    const char *path, *url; /* as they were asked for */
+    const char *sha256;     /* of a single file, in hexadecimal; NULL: a folder, see its manifest */
+    uint64_t files, bytes;
+};
+
+/** atoll_op_exported() - what was published, below atoll_op_count(), in the order asked for */
+const struct atoll_exported *atoll_op_exported(const struct atoll_op *op, size_t i);
+
+/**
+ * atoll_op_progress() - how far an export has come
+ *
+ * Return: the bytes copied so far.
+ */
+uint64_t atoll_op_progress(const struct atoll_op *op);
+
+/** atoll_op_warning() - what went wrong without failing @op, sentence @i; NULL after the last */
+const char *atoll_op_warning(const struct atoll_op *op, size_t i);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

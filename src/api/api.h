@@ -176,6 +176,17 @@ int file_take_fd(struct atoll_op *op, int i);
 const void *file_output(const struct atoll_op *op, size_t *ret_len);
 size_t file_count(const struct atoll_op *op);
 
+/* --- exec.c --- */
+
+/** exec_report() - how a command ended, as the peer told it; NULL: it did not */
+const struct exit_report *exec_report(const struct atoll_op *op);
+
+/** exec_dropped() - whether more of a stream (1 or 2) came than was kept */
+bool exec_dropped(const struct atoll_op *op, int stream);
+
+/** exec_held() - whether a process that it left behind held its output when that was given up */
+bool exec_held(const struct atoll_op *op);
+
 /* --- query.c --- */
 
 /** inspect_with_env() - atoll_inspect() that is told the values of the spec's variables, too */

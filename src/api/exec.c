@@ -48,6 +48,7 @@ struct exec_op {
     struct loop_timer drain;
     uint64_t drain_until_us;
     bool exited;
+    bool held;               /* its output was not at its end: a process that it left holds it */
     char *program, *workdir; /* for sentences */
     char problem[SENTENCE_BYTES];
     struct atoll_exit exit;
@@ -102,6 +103,7 @@ static void describe_exit(struct exec_op *x)
 
 static void finish(struct exec_op *x)
 {
+    x->held = x->streams[0].fd >= 0 || x->streams[1].fd >= 0;
     stop(x);
     x->exit.stdout_total = x->streams[0].capture.total;
     x->exit.stderr_total = x->streams[1].capture.total;
@@ -260,10 +262,24 @@ static void started(struct execution *e, int terminal)
         op_done(&x->op);
 }
 
+/* What has come of a stream, when its end will not be told. */
+static void take_rest(struct captured *s)
+{
+    int r = s->fd >= 0 && fcntl(s->fd, F_SETFL, O_NONBLOCK) == 0;
+
+    for (int n = 0; n < READS_AT_ONCE && r > 0; n++)
+        r = read_stream(s);
+}
+
 static void failed(struct execution *e, const struct error *err)
 {
     struct exec_op *x = e->owner;
+    int r = 0;
 
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(x->streams); i++) {
+        take_rest(&x->streams[i]);
+        r = capture_finish(&x->streams[i].capture);
+    }
     stop(x);
     op_fail(&x->op, err);
 }
@@ -489,6 +505,27 @@ const struct atoll_exit *exit_result(const struct atoll_op *op)
     const struct exec_op *x = (const struct exec_op *)op;
 
     return x->exited || (!op->failed && x->execution.flags & EXEC_DETACH) ? &x->exit : NULL;
+}
+
+const struct exit_report *exec_report(const struct atoll_op *op)
+{
+    const struct exec_op *x = (const struct exec_op *)op;
+
+    return op_is(op, &exec_class) && x->exited ? &x->execution.exit : NULL;
+}
+
+bool exec_dropped(const struct atoll_op *op, int stream)
+{
+    const struct exec_op *x = (const struct exec_op *)op;
+    const struct capture *c =
+        op_is(op, &exec_class) && stream > 0 && stream < 3 ? &x->streams[stream - 1].capture : NULL;
+
+    return c && c->total > c->length;
+}
+
+bool exec_held(const struct atoll_op *op)
+{
+    return op_is(op, &exec_class) && ((const struct exec_op *)op)->held;
 }
 
 const void *exec_output(const struct atoll_op *op, int stream, size_t *ret_len)

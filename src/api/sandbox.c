@@ -28,6 +28,11 @@ struct create_op {
     struct staging staging;         /* of the inputs, when it stands */
 };
 
+struct destroy_op {
+    struct atoll_op op;
+    struct session_request request;
+};
+
 struct atoll_sandbox *sandbox_new(struct atoll *a)
 {
     struct atoll_sandbox *sb = calloc(1, sizeof *sb);
@@ -105,31 +110,54 @@ static void sandbox_over(struct session *s)
         op_fail(sb->opening, &s->error);
 }
 
+/* ENDED is told to the session; here comes that it cannot be done. */
+static int destroy_told(struct session_request *q, struct message *m)
+{
+    struct atoll_op *op = q->owner;
+    struct error err;
+
+    if (m->type != MSG_ERROR || session_error(m, &err) < 0)
+        return -EPROTO;
+    session_forget(q);
+    op_fail(op, &err);
+    return 0;
+}
+
+/* With the session: sandbox_over() knows whether that is good or bad. */
+static void destroy_failed(struct session_request *q, const struct error *err)
+{
+    (void)q;
+    (void)err;
+}
+
 /* There is no way back from DESTROY; only its end is not waited for. */
 static bool destroy_cancel(struct atoll_op *op)
 {
-    (void)op;
+    session_forget(&((struct destroy_op *)op)->request);
     return true;
 }
 
 static void destroy_release(struct atoll_op *op)
 {
-    (void)op;
+    session_forget(&((struct destroy_op *)op)->request);
 }
 
 const struct op_class destroy_class = {.cancel = destroy_cancel, .release = destroy_release};
 
 struct atoll_op *atoll_destroy(struct atoll_sandbox *sb)
 {
-    struct atoll_op *op = op_new(sb->a, sb, &destroy_class, sizeof *op);
+    struct destroy_op *d = op_new(sb->a, sb, &destroy_class, sizeof *d);
+    struct error err = ERROR_INIT;
 
-    if (!op)
+    if (!d)
         return NULL;
+    d->request =
+        (struct session_request){.owner = d, .told = destroy_told, .failed = destroy_failed};
     if (sb->session.state == SESSION_OVER)
-        finish_destroy(op);
-    else
-        (void)session_destroy(&sb->session); /* when that breaks, the session is over in a moment */
-    return op;
+        finish_destroy(&d->op);
+    else /* when that breaks, the session is over in a moment */
+        (void)session_ask(&sb->session, &d->request, MSG_DESTROY, NULL, NULL, 0, &err);
+    return &d->op;
 }
 
 /* --- creating and opening --- */

@@ -7,9 +7,9 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/json_text.h"
 #include "cli/print.h"
 #include "core/backends.h"
+#include "wire/json_text.h"
 #include "base/guards.h"
 
 struct backends_args {

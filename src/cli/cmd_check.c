@@ -9,12 +9,12 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/json_text.h"
 #include "cli/print.h"
 #include "cli/spec_options.h"
 #include "client/describe.h"
 #include "core/backends.h"
 #include "local/probe.h"
+#include "wire/json_text.h"
 #include "base/guards.h"
 
 struct check_args {

@@ -9,11 +9,11 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #include "cli/handle.h"
-#include "cli/json_text.h"
 #include "cli/print.h"
 #include "cli/spec_options.h"
 #include "core/policy.h"
 #include "core/spec_rules.h"
+#include "wire/json_text.h"
 #include "base/guards.h"
 
 enum { EXIT_NOT_LET_OUT = 1 };
@@ -160,7 +160,7 @@ static int explain_run(struct cli *cli, int argc, char **argv, struct error *err
 }
 
 static const struct command_example explain_examples[] = {
-    {"atoll explain --allow pypi.org https://pypi.org/simple/", "ask about a URL"},
+    {"atoll explain --allow example.com https://example.com/simple/", "ask about a URL"},
     {"atoll explain --spec agent.yaml 10.0.0.5:5432", "ask about an address"},
     {"atoll explain --spec agent.yaml --json db.example.com:5432 | jq -r .remedy",
      "learn which entry would allow it"},

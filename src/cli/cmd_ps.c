@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/handle.h"
-#include "cli/json_text.h"
 #include "cli/name_text.h"
 #include "cli/print.h"
 #include "cli/sandbox_text.h"
+#include "wire/json_text.h"
 #include "base/guards.h"
 
 struct ps_args {

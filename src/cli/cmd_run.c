@@ -10,6 +10,7 @@
 #include "cli/attach.h"
 #include "cli/command.h"
 #include "cli/fork_keeper.h"
+#include "cli/run_export.h"
 #include "cli/spec_options.h"
 #include "client/run.h"
 #include "core/backends.h"
@@ -19,6 +20,7 @@
 
 struct run_args {
     struct spec_args spec;
+    struct export_args export;
     const char *result;
     uint64_t timeout;
     bool interactive, tty, verbose;
@@ -28,6 +30,7 @@ struct run_args {
 
 static const struct option run_options[] = {
     SPEC_OPTIONS(struct run_args, spec),
+    EXPORT_OPTIONS(struct run_args, export),
     {.name = "timeout",
      .arg = "TIME",
      .kind = OPTION_DURATION,
@@ -61,6 +64,8 @@ static const struct command_example run_examples[] = {
     {"atoll run -- python3 -c 'print(6 * 7)'", "run code that can reach neither network nor files"},
     {"atoll run --volume .:/workspace --timeout 60s -- make test",
      "work on the current folder, for a minute at most"},
+    {"atoll run --export report.pdf=file:///srv/reports/may.pdf -- ./report.sh",
+     "publish a result if the command ends well"},
     {"atoll run -it -- bash", "look around inside"},
 };
 
@@ -72,7 +77,7 @@ static int fill_spec(const struct run_args *a, struct spec *s, struct error *err
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
     s->lifetime_us = 0; /* it ends with its command */
     s->owned = true;
-    return spec_args_apply(&a->spec, environ, s, &problems, err);
+    return spec_args_apply_exports(&a->spec, &a->export, environ, s, &problems, err);
 }
 
 static int run_checked(struct cli *cli, const struct run_args *a, struct spec *spec,
@@ -80,7 +85,8 @@ static int run_checked(struct cli *cli, const struct run_args *a, struct spec *s
                        struct error *err)
 {
     struct session session;
-    const struct run_request request = {
+    struct run_export exports;
+    struct run_request request = {
         .spec = spec,
         .exec = {.argv = (const char **)(uintptr_t)operands->v,
                  .n_argv = (size_t)operands->n,
@@ -89,6 +95,11 @@ static int run_checked(struct cli *cli, const struct run_args *a, struct spec *s
         .tty = a->tty,
     };
     const bool local = strcmp(spec->backend, "local") == 0;
+
+    if (spec->toolset.exports.n > 0) {
+        run_export_init(&exports, cli, spec, a->verbose || cli->verbose, result_file);
+        request.finish = &exports.finish;
+    }
     int r = local ? fork_keeper(&session, err) : session_backend(&session, spec->backend, err);
 
     if (r == 0)
@@ -112,6 +123,8 @@ static int run_run(struct cli *cli, int argc, char **argv, struct error *err)
         r = fill_spec(&a, &spec, err);
     if (r == 0)
         r = backend_admit(&spec, getenv("PATH"), err);
+    if (r == 0 && spec.toolset.exports.n > 0)
+        r = export_check(&spec.toolset.exports, err);
     if (r == 0 && a.result)
         r = result_open(&result_file, a.result, err);
     if (r == 0) {
@@ -137,6 +150,9 @@ const struct command cmd_run = {
         "output "
         "is passed on byte for byte; messages of atoll itself begin with 'atoll: ' and go to "
         "standard error.\n\n"
+        "With --export, or exports in the spec, files and folders are copied out when the command "
+        "has ended with status 0: all of them are put in their places together, or none is, and "
+        "then the status is 125. See 'atoll export'.\n\n"
         "SIGINT, SIGTERM and SIGQUIT are passed on to the command; the third one removes the "
         "sandbox. When atoll itself dies, by SIGKILL too, the sandbox is gone at once.",
     .options = run_options,

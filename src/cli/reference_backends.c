@@ -24,6 +24,7 @@ static const char *const conditions[] = {
     [WHEN_PORTS] = "one has a port",
     [WHEN_IPV6] = "one is of IPv6",
     [WHEN_PRIVATE] = "one is of a private network or of the host",
+    [WHEN_NOT_FILES] = "one is no file:// URL",
     [WHEN_OPEN] = "spec.block_network is false",
     [WHEN_LISTED] = "hosts or ranges are listed",
     [WHEN_BLOCKED] = "spec.block_network is true",

@@ -52,7 +52,8 @@ static const struct {
     {{.reason = REASON_EXITED}, NULL, "The command succeeded; of another command, atoll did."},
     {{.reason = REASON_EXITED, .exit_code = 1},
      "1 to 255",
-     "The command's own status, of `run` and `exec`. Of `explain`, 1: it would not be let out."},
+     "The command's own status, of `run` and `exec`. Of `explain`, 1: it would not be let out. Of "
+     "`tool`, 1: the answer says what the model has to mend."},
     {{.reason = REASON_TIMEOUT}, NULL, "The command's time, or its sandbox's lifetime, was over."},
     {{.reason = REASON_ERROR},
      NULL,

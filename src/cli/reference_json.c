@@ -33,4 +33,6 @@ void reference_json(FILE *f, const struct command *const *table)
                 fprintf(f, "%s.schema.json: what \"atoll %s --%s\" writes %s\n", file,
                         table[i]->name, forms[k].option, forms[k].what);
         }
+    fputs("manifest.schema.json: what \"atoll export\" writes into a folder that it publishes\n",
+          f);
 }

@@ -107,6 +107,11 @@ static const struct limit toolset_limits[] = {
      "The default of `max_read_bytes`. Commands inside read files of any size."},
     {"size of one exported file", LIMIT_EXPORT_BYTES, BYTES,
      "The default of `max_export_bytes`: what nobody expected to be large is not published."},
+    {"files, folders and links of one export", LIMIT_EXPORT_FILES, COUNT,
+     "Each costs an inode of the host's, however small it is."},
+    {"time that an exported file may take", LIMIT_EXPORT_US, TIME,
+     "Or a second for each MiB of it, if that is more. A folder may take so much longer as has "
+     "come of it."},
 };
 
 static const struct limit protocol_limits[] = {

@@ -91,6 +91,8 @@ int result_write(const struct result_file *f, const struct run_result *result, s
     if (o)
         (void)json_object_set_new(o, "applied_timeout",
                                   x->timeout_us > 0 ? seconds(x->timeout_us) : json_null());
+    if (o && f->exports)
+        (void)json_object_set(o, "exports", f->exports);
     r = write_json(f, o);
     return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "result: cannot be written: %s", strerror(-r))
                  : 0;
@@ -106,6 +108,8 @@ int result_write_error(const struct result_file *f, const struct error *why)
 
 void result_close(struct result_file *f)
 {
+    json_decref(f->exports);
+    f->exports = NULL;
     if (!f->borrowed)
         fd_closep(&f->fd);
     f->fd = -EBADF;

@@ -2,12 +2,15 @@
 /* `--result`: how a run ended, as one JSON object in a file or an open descriptor. */
 #pragma once
 
+#include <jansson.h>
+
 #include "base/error.h"
 #include "client/run.h"
 
 struct result_file {
-    int fd;        /* owned unless borrowed; -EBADF: no result was asked for */
-    bool borrowed; /* a descriptor that the caller gave by its number */
+    int fd;          /* owned unless borrowed; -EBADF: no result was asked for */
+    bool borrowed;   /* a descriptor that the caller gave by its number */
+    json_t *exports; /* what was published, for the member of that name; owned; NULL: none */
 };
 
 #define RESULT_FILE_INIT                                                                           \

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cli/json_text.h"
+#include "wire/json_text.h"
 #include "base/guards.h"
 
 json_t *sandbox_seconds(uint64_t us)

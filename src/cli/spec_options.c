@@ -14,14 +14,24 @@
 #include "core/spec_set.h"
 #include "base/guards.h"
 
-/* The rows once more, to follow them when a spec is filled: offsets are those in struct spec_args.
+/* The rows once more, to follow them when a spec is filled: offsets are those in the structs alone.
  */
 struct alone {
     struct spec_args args;
 };
+struct toolset_alone {
+    struct toolset_args args;
+};
+struct export_alone {
+    struct export_args args;
+};
 _Static_assert(offsetof(struct alone, args) == 0, "offsets would not be those of struct spec_args");
+_Static_assert(offsetof(struct toolset_alone, args) == 0, "the same of struct toolset_args");
+_Static_assert(offsetof(struct export_alone, args) == 0, "the same of struct export_args");
 
-static const struct option rows[] = {SPEC_OPTIONS(struct alone, args)};
+static const struct option spec_rows[] = {SPEC_OPTIONS(struct alone, args)};
+static const struct option toolset_rows[] = {TOOLSET_OPTIONS(struct toolset_alone, args)};
+static const struct option export_rows[] = {EXPORT_OPTIONS(struct export_alone, args)};
 
 enum { ENV_FILE_MAX_BYTES = 1 << 20 };
 
@@ -30,6 +40,7 @@ enum { SPELLED_MAX = 64, PLACE_MAX = 320 };
 /* What is being put together, and from where it comes. */
 struct applying {
     const struct spec_args *args;
+    const void *base; /* of the rows that are followed now: args, or a struct toolset_args */
     char *const *callers_env;
     struct spec_filling f;
     uint64_t own_lifetime_us;
@@ -39,7 +50,7 @@ struct applying {
 
 static const void *at(const struct applying *a, size_t offset)
 {
-    return (const char *)a->args + offset;
+    return (const char *)a->base + offset;
 }
 
 /* The field that an option sets, or SPEC_FIELD__MAX. */
@@ -161,21 +172,26 @@ static int apply_list(struct applying *a, const struct option *o, enum spec_fiel
     return r;
 }
 
-static int apply_options(struct applying *a, struct error *err)
+static int apply_options(struct applying *a, const struct option *rows, size_t n, const void *base,
+                         struct error *err)
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rows); i++) {
+    a->base = base;
+    for (size_t i = 0; r == 0 && i < n; i++) {
         const struct option *o = &rows[i];
         const enum spec_field_id id = field_of(o);
 
         if (id == SPEC_FIELD__MAX) /* --spec, --env-file */
             continue;
-        if (o->kind == OPTION_LIST)
+        if (o->kind == OPTION_LIST) {
             r = apply_list(a, o, id, err);
-        else if (a->args->state[id] == OPTION_RESET)
+            continue;
+        }
+        const enum option_state state = *(const enum option_state *)at(a, o->state);
+        if (state == OPTION_RESET)
             reset(a, id);
-        else if (a->args->state[id] == OPTION_GIVEN)
+        else if (state == OPTION_GIVEN)
             apply_value(a, o, id);
     }
     return r;
@@ -199,8 +215,11 @@ static void name_options(const struct applying *a)
     }
 }
 
-int spec_args_apply(const struct spec_args *args, char *const callers_env[], struct spec *spec,
-                    struct problems *problems, struct error *err)
+/* @toolset and @exports: NULL without such options. */
+static int apply_all(const struct spec_args *args, const struct toolset_args *toolset,
+                     const struct export_args *exports, char *const callers_env[],
+                     struct spec *spec, uint64_t *ret_given, struct problems *problems,
+                     struct error *err)
 {
     _cleanup_(spec_file_done) struct spec_file file = {0};
     struct applying a = {.args = args,
@@ -213,11 +232,40 @@ int spec_args_apply(const struct spec_args *args, char *const callers_env[], str
         return r;
     spec_file_fill(&file, &a.f);
     a.from_file = a.f.given;
-    r = apply_options(&a, err);
+    r = apply_options(&a, spec_rows, ARRAY_SIZE(spec_rows), args, err);
+    if (r == 0 && toolset)
+        r = apply_options(&a, toolset_rows, ARRAY_SIZE(toolset_rows), toolset, err);
+    if (r == 0 && exports)
+        r = apply_options(&a, export_rows, ARRAY_SIZE(export_rows), exports, err);
     if (r < 0)
         return r;
     spec_finish(&a.f);
     spec_file_place(&file, a.from_file, problems);
     name_options(&a);
+    *ret_given = a.from_file | a.from_options;
     return problems_error(problems, file.name, err);
+}
+
+int spec_args_apply_toolset(const struct spec_args *args, const struct toolset_args *toolset,
+                            char *const callers_env[], struct spec *spec, uint64_t *ret_given,
+                            struct problems *problems, struct error *err)
+{
+    return apply_all(args, toolset, NULL, callers_env, spec, ret_given, problems, err);
+}
+
+int spec_args_apply_exports(const struct spec_args *args, const struct export_args *exports,
+                            char *const callers_env[], struct spec *spec, struct problems *problems,
+                            struct error *err)
+{
+    uint64_t given;
+
+    return apply_all(args, NULL, exports, callers_env, spec, &given, problems, err);
+}
+
+int spec_args_apply(const struct spec_args *args, char *const callers_env[], struct spec *spec,
+                    struct problems *problems, struct error *err)
+{
+    uint64_t given;
+
+    return apply_all(args, NULL, NULL, callers_env, spec, &given, problems, err);
 }

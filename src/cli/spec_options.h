@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options that say what a sandbox is to be, shared by every command that makes or judges one.
- * Each but --spec and --env-file is a field of core/spec_fields.h and takes what that field takes.
+ * The options that say what a sandbox is to be, shared by every command that makes or judges one,
+ * and those that say how an agent's tools work. Each but --spec and --env-file is a field of
+ * core/spec_fields.h and takes what that field takes.
  *
  * A command has `struct spec_args` in its args struct and all rows in its table by one line:
  *
@@ -134,6 +135,73 @@ struct spec_args {
      .help = "end the sandbox when it has cost this much, by the prices of the spec file"}
 /* clang-format on */
 
+/* Section `toolset`, for commands that answer as an agent's tools do. */
+struct toolset_args {
+    const char *tool_prefix, *max_output_bytes, *max_read_bytes;
+    uint64_t default_command_timeout, max_command_timeout, max_output_lines;
+    struct text_list mask;
+    enum option_state state[SPEC_FIELD__MAX]; /* of those with a single value */
+};
+
+#define TOOLSET_OPTION_AT(T, m, member) (offsetof(T, m) + offsetof(struct toolset_args, member))
+#define TOOLSET_OPTION_ONE(T, m, k, member, id)                                                    \
+    .kind = (k), .offset = TOOLSET_OPTION_AT(T, m, member),                                        \
+    .state = TOOLSET_OPTION_AT(T, m, state[id])
+
+/* TOOLSET_OPTIONS() - the rows, for a table of @T, whose member @m is a struct toolset_args */
+/* clang-format off */
+#define TOOLSET_OPTIONS(T, m)                                                                      \
+    {.name = "tool-prefix", .arg = "PREFIX",                                                       \
+     TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, tool_prefix, SPEC_FIELD_TOOL_PREFIX),                   \
+     .help = "put PREFIX_ before the names of the tools"},                                         \
+    {.name = "default-command-timeout", .arg = "TIME",                                             \
+     TOOLSET_OPTION_ONE(T, m, OPTION_DURATION, default_command_timeout,                            \
+                        SPEC_FIELD_DEFAULT_COMMAND_TIMEOUT),                                       \
+     .min = SPEC_TIME_MIN_US, .max = LIMIT_TIME_MAX_US, .preset = "60",                            \
+     .help = "time for a command that asks for none"},                                             \
+    {.name = "max-command-timeout", .arg = "TIME",                                                 \
+     TOOLSET_OPTION_ONE(T, m, OPTION_DURATION, max_command_timeout,                                \
+                        SPEC_FIELD_MAX_COMMAND_TIMEOUT),                                           \
+     .min = SPEC_TIME_MIN_US, .max = LIMIT_TIME_MAX_US, .preset = "300",                           \
+     .help = "most time that a command gets"},                                                     \
+    {.name = "max-output-lines", .arg = "N",                                                       \
+     TOOLSET_OPTION_ONE(T, m, OPTION_NUMBER, max_output_lines, SPEC_FIELD_MAX_OUTPUT_LINES),       \
+     .min = 1, .max = UINT32_MAX, .preset = "2000",                                                \
+     .help = "lines that are shown of one output, file or folder"},                                \
+    {.name = "max-output-bytes", .arg = "SIZE",                                                    \
+     TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, max_output_bytes, SPEC_FIELD_MAX_OUTPUT_BYTES),         \
+     .help = "bytes that are shown of one output, file or folder; 50K unless given"},              \
+    {.name = "max-read-bytes", .arg = "SIZE",                                                      \
+     TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, max_read_bytes, SPEC_FIELD_MAX_READ_BYTES),             \
+     .help = "bytes of one file that the tools read; 5M unless given"},                            \
+    {.name = "mask", .arg = "TEXT",                                                                \
+     .kind = OPTION_LIST, .offset = TOOLSET_OPTION_AT(T, m, mask), .max = LIMIT_LIST_ENTRIES,      \
+     .help = "show '***' in the place of this text, of at least 4 bytes"}
+/* clang-format on */
+
+/* What is to be published when a run ends well. */
+struct export_args {
+    struct text_list exports;
+    uint64_t max_export_bytes;
+    enum option_state state[SPEC_FIELD__MAX];
+};
+
+#define EXPORT_OPTION_AT(T, m, member) (offsetof(T, m) + offsetof(struct export_args, member))
+
+/* EXPORT_OPTIONS() - the rows, for a table of @T, whose member @m is a struct export_args */
+/* clang-format off */
+#define EXPORT_OPTIONS(T, m)                                                                       \
+    {.name = "export", .arg = "PATH=URL",                                                          \
+     .kind = OPTION_LIST, .offset = EXPORT_OPTION_AT(T, m, exports), .max = LIMIT_LIST_ENTRIES,    \
+     .help = "when the command has ended well, publish a file or folder of the sandbox at a URL "  \
+             "such as file:///srv/out.csv"},                                                       \
+    {.name = "max-export-bytes", .arg = "SIZE", .kind = OPTION_SIZE,                               \
+     .offset = EXPORT_OPTION_AT(T, m, max_export_bytes),                                           \
+     .state = EXPORT_OPTION_AT(T, m, state[SPEC_FIELD_MAX_EXPORT_BYTES]),                          \
+     .min = 1, .max = LIMIT_DISK_MAX_BYTES, .preset = "1G",                                        \
+     .help = "size that one exported file may have"}
+/* clang-format on */
+
 /**
  * spec_args_apply() - fill a spec: the file of --spec first, then the options
  * @callers_env: borrowed; where a NAME alone of --env takes its value
@@ -148,3 +216,16 @@ struct spec_args {
  */
 int spec_args_apply(const struct spec_args *a, char *const callers_env[], struct spec *spec,
                     struct problems *problems, struct error *err);
+
+/**
+ * spec_args_apply_toolset() - the same with the options of TOOLSET_OPTIONS()
+ * @ret_given: the fields that the file or an option sets, as spec_field_bit()
+ */
+int spec_args_apply_toolset(const struct spec_args *a, const struct toolset_args *t,
+                            char *const callers_env[], struct spec *spec, uint64_t *ret_given,
+                            struct problems *problems, struct error *err);
+
+/** spec_args_apply_exports() - the same with the options of EXPORT_OPTIONS() */
+int spec_args_apply_exports(const struct spec_args *a, const struct export_args *exports,
+                            char *const callers_env[], struct spec *spec, struct problems *problems,
+                            struct error *err);

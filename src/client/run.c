@@ -18,9 +18,11 @@
 #include "client/execution.h"
 #include "client/stage.h"
 #include "core/limits.h"
+#include "core/outcome.h"
+#include "wire/sandbox_info.h"
 #include "base/guards.h"
 
-enum { OUTPUT_PIPE_BYTES = 256 * 1024, PATIENCE_SIGNALS = 3 };
+enum { OUTPUT_PIPE_BYTES = 256 * 1024, PATIENCE_SIGNALS = 3, ID_BYTES_MAX = 256 };
 
 /* The state of one run; everything is a source or timer of its loop. */
 struct run {
@@ -42,6 +44,8 @@ struct run {
     unsigned signals;
     uint64_t drain_until_us;
     bool exited, leaving, ended;
+    bool finish_begun, finishing, finished; /* run_finish */
+    char id[ID_BYTES_MAX];                  /* of the sandbox, once told */
     struct error *error;
 };
 
@@ -55,7 +59,7 @@ static void fail(struct run *r, const struct error *err)
 /* Once the sandbox has ended, only what it wrote before is still to be passed on. */
 static void stop_if_over(struct run *r)
 {
-    if (r->ended && (r->result->hung_up_by != 0 || !pump_running(&r->out)) &&
+    if (r->ended && !r->finishing && (r->result->hung_up_by != 0 || !pump_running(&r->out)) &&
         (r->result->hung_up_by != 0 || !pump_running(&r->err)))
         r->loop.stop = true;
 }
@@ -72,17 +76,58 @@ static void leave(struct run *r)
         r->loop.stop = true;
 }
 
+/* Nothing of the command is left to be done: now for what was asked to follow a good end. */
+static void command_over(struct run *r)
+{
+    const struct run_finish *f = r->request->finish;
+
+    if (r->finishing)
+        return;
+    if (!f || r->finish_begun || r->result->output_error != 0 ||
+        outcome_status(&r->result->exit) != 0) {
+        leave(r);
+        return;
+    }
+    r->finish_begun = r->finishing = true;
+    loop_at(&r->loop, &r->drain, CLOCK_NEVER);
+    f->begin(f->arg, r, r->session, &r->loop, r->id);
+}
+
+void run_finished(struct run *r, const struct error *err)
+{
+    if (!r->finishing)
+        return;
+    r->finishing = false;
+    r->finished = !err;
+    if (err)
+        fail(r, err);
+    else if (r->ended)
+        r->loop.stop = true;
+    else
+        leave(r);
+}
+
+static void end_finish(struct run *r)
+{
+    r->finishing = false;
+    if (r->finish_begun)
+        r->request->finish->end(r->request->finish->arg);
+    r->finish_begun = false;
+}
+
 /* After the command's end its output is awaited until it is at its end or has fallen silent: a
  * process left in the background may hold it open for ever, or write to it for ever. */
 static void leave_if_drained(struct run *r)
 {
-    if (!r->exited || r->ended || r->result->exit.left_empty) /* then it ends by itself */
+    if (!r->exited || r->ended || r->finishing || r->leaving)
+        return;
+    if (r->result->exit.left_empty) /* then it ends by itself */
         return;
     bool overdue = clock_now_us() >= r->drain_until_us;
     if (!execution_delivers(&r->command) &&
         pump_is_drained(&r->out, LIMIT_DRAIN_IDLE_US, overdue) &&
         pump_is_drained(&r->err, LIMIT_DRAIN_IDLE_US, overdue))
-        leave(r);
+        command_over(r);
     else
         loop_at(&r->loop, &r->drain, clock_after_us(LIMIT_DRAIN_IDLE_US / 10));
 }
@@ -210,6 +255,19 @@ static void stage(struct run *r)
     staging_start(&r->staging, r->session, &r->loop, &r->request->spec->inputs);
 }
 
+static int created(struct run *r, struct reader fields)
+{
+    const char *id = text_next(&fields, TAG_SANDBOX_ID);
+
+    if (fields.bad || (id && strlen(id) >= sizeof r->id))
+        return -EPROTO;
+    if (id)
+        memcpy(r->id, id, strlen(id) + 1);
+    if (has_inputs(r))
+        stage(r);
+    return 0;
+}
+
 static int create_told(struct session_request *q, struct message *m)
 {
     struct run *r = q->owner;
@@ -218,9 +276,7 @@ static int create_told(struct session_request *q, struct message *m)
 
     switch (m->type) {
     case MSG_CREATED:
-        if (has_inputs(r))
-            stage(r);
-        return 0;
+        return created(r, m->payload);
     case MSG_STEP:
         if (step_report_decode(m->payload, &step) < 0)
             return -EPROTO;
@@ -278,8 +334,10 @@ static void pass_signal(struct run *r, int signal)
         resize(r);
         return;
     }
-    if (signal == SIGHUP || ++r->signals >= PATIENCE_SIGNALS) {
+    if (signal == SIGHUP || ++r->signals >= PATIENCE_SIGNALS || r->finishing) {
         r->result->hung_up_by = signal;
+        if (r->finishing)
+            end_finish(r);
         leave(r);
         stop_if_over(r);
         return;
@@ -367,7 +425,7 @@ static uint32_t exec_flags(const struct run *r)
 
     if (q->detach)
         return flags | EXEC_DETACH;
-    if (q->spec)
+    if (q->spec && !q->finish)
         flags |= EXEC_LAST;
     /* A terminal in-band is told of the end of input only by one who may send some. */
     if (q->interactive || (q->tty && r->session->in_band))
@@ -440,19 +498,26 @@ static int run_loop(struct run *r)
 /* The sandbox may have ended before the command's end was told, or told only a keeper's view. */
 static int judge(struct run *r)
 {
-    if (r->exited || r->result->hung_up_by != 0)
+    const struct run_result *x = r->result;
+
+    if (x->hung_up_by != 0)
         return 0;
-    (void)error_set(r->error, ERROR_TERMINAL, ECONNRESET,
-                    "the sandbox ended (%s) while the command "
-                    "was running",
-                    ended_by_name(r->result->ended_by));
-    return -ECONNRESET;
+    if (!r->exited)
+        return error_set(r->error, ERROR_TERMINAL, ECONNRESET,
+                         "the sandbox ended (%s) while the command was running",
+                         ended_by_name(x->ended_by));
+    if (!r->request->finish || r->finished || x->output_error != 0 || outcome_status(&x->exit) != 0)
+        return 0;
+    return error_set(r->error, ERROR_TERMINAL, ECONNRESET,
+                     "the sandbox ended (%s) before anything could be exported from it",
+                     ended_by_name(x->ended_by));
 }
 
 static void close_all(struct run *r)
 {
     int signals = r->signal_source.fd;
 
+    end_finish(r);
     r->session->over = NULL;
     r->session->owner = NULL;
     execution_done(&r->command);

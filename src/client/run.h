@@ -9,6 +9,21 @@
 #include "client/pump.h"
 #include "client/session.h"
 
+struct run; /* one that is under way */
+
+/* What is still to be done with the sandbox once its command has ended well. */
+struct run_finish {
+    void *arg;
+    /*
+     * The command has ended with status 0 and its output is delivered. The sandbox stands until
+     * run_finished(), which may come before the return. @id: as the session's peer calls it, a
+     * view.
+     */
+    void (*begin)(void *arg, struct run *r, struct session *s, struct loop *l, const char *id);
+    /* The run is over: let go of session and loop. Called once if begin() was. */
+    void (*end)(void *arg);
+};
+
 struct run_request {
     const struct spec *spec;  /* borrowed; NULL: the session is of a sandbox that stands */
     const char *open_id;      /* with a backend program: which sandbox that is; NULL: as created */
@@ -20,6 +35,7 @@ struct run_request {
     void (*step)(void *arg, const struct step_report *step);
     void (*started)(void *arg); /* the terminal is there: go raw now */
     void *arg;
+    const struct run_finish *finish; /* borrowed; NULL: the sandbox goes with the command */
     int terminal_fd; /* whose window size the terminal inside follows; -EBADF: none */
 };
 
@@ -41,9 +57,16 @@ struct run_result {
  * until nothing of that is left. With detach it blocks until the command has started.
  * SIGINT, SIGTERM and SIGQUIT go to the command. The third one, or SIGHUP, ends the sandbox
  * instead, or in one that stands the command with all it has started, by closing the connection.
+ * So does any of them once the command has ended.
  * The process's signal mask is left as it needs it. SIGPIPE must be ignored.
  * Return: 0 with @ret set, also when the command failed; a negative errno with an error when the
  * sandbox could not be made, reached, or was lost.
  */
 int run_command(struct session *s, const struct run_request *request, struct run_result *ret,
                 struct error *err);
+
+/**
+ * run_finished() - what run_finish.begin() began is done
+ * @err: NULL: it went well; else the run fails with it
+ */
+void run_finished(struct run *r, const struct error *err);

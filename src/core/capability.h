@@ -49,6 +49,7 @@ enum capability_when {
     WHEN_CONTRADICTED, /* the network fields contradict each other */
     WHEN_IDLE_SET,     /* backend.idle_timeout is set */
     WHEN_OUTLIVES,     /* a time above backend.sandbox_timeout, if there is one */
+    WHEN_NOT_FILES,    /* a map in which one value is no file:// URL */
     WHEN_NO_MACHINE,   /* cpu, memory and disk fit none of @text: "2/4/12 4/8/50", CPUs/GiB/GiB */
     WHEN_LACKS,        /* the backend has not feature @number (enum capability_feature) */
     WHEN_UNDECLARED,   /* its operator has not declared @number (enum capability_fact) */

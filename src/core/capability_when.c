@@ -150,6 +150,14 @@ static bool is_private(const char *entry, const char *words)
                      block->cls == ADDRESS_METADATA);
 }
 
+static bool is_no_file(const char *entry, const char *ignored)
+{
+    const char *url = strchr(entry, '=');
+
+    (void)ignored;
+    return !url || strncmp(url + 1, "file://", 7) != 0;
+}
+
 /* Reads the number in front of '/' or ' ' and moves past it. */
 static uint64_t next_number(const char **at)
 {
@@ -233,6 +241,8 @@ bool capability_holds(const struct capability_rule *rule, const struct capabilit
         return s->idle_timeout_us > 0;
     case WHEN_OUTLIVES:
         return s->lifetime_us > 0 && f.number > s->lifetime_us;
+    case WHEN_NOT_FILES:
+        return any_entry(f.list, is_no_file, NULL);
     case WHEN_NO_MACHINE:
         return !fits_a_machine(s, rule->text);
     case WHEN_LACKS:

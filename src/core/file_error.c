@@ -50,7 +50,7 @@ static const struct sentence sentences[] = {
     {ECANCELED, ERROR_RECOVERABLE, "was given up: the operation was cancelled", NULL},
     {EPIPE, ERROR_RECOVERABLE, "was given up: the other end of its stream was closed", "Try again"},
     {ETIMEDOUT, ERROR_RECOVERABLE, "did not answer in time", "Try again, or use another path"},
-    {ESTALE, ERROR_RECOVERABLE, "went away while it was used", "Try again"},
+    {ESTALE, ERROR_RECOVERABLE, "changed or went away while it was used", "Try again"},
     {EMFILE, ERROR_RECOVERABLE, "cannot be opened: too many files are open", "Try again later"},
     {ENFILE, ERROR_RECOVERABLE, "cannot be opened: too many files are open on the host",
      "Try again later"},

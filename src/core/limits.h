@@ -43,6 +43,12 @@
 #define LIMIT_TOOL_READ_BYTES         (5 * LIMIT_MIB)
 #define LIMIT_EXPORT_BYTES            (1 * LIMIT_GIB)
 
+/* Files, folders and links of one export: what a manifest can list, and a host's disk can bear. */
+#define LIMIT_EXPORT_FILES UINT64_C(100000)
+
+/* How long an export may take: this, and for what is large a second for each MiB. */
+#define LIMIT_EXPORT_US (UINT64_C(120) * 1000000)
+
 /* Names, owners, tags and other short texts of a spec, bytes. */
 #define LIMIT_TEXT_BYTES 1024
 

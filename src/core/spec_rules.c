@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "core/destination.h"
 #include "core/policy.h"
 #include "base/guards.h"
 
@@ -120,10 +121,57 @@ static void check_attaching(const struct spec_filling *f)
                "there are credentials for exports, and no exports");
 }
 
+static void refuse_export(const struct spec_filling *f, size_t i, const char *remedy,
+                          const char *message)
+{
+    const char *entry = f->spec->toolset.exports.items[i];
+    char path[SPEC_PATH_MAX], name[2 * SPEC_PATH_MAX];
+
+    spec_field_path(SPEC_FIELD_EXPORTS, path);
+    (void)snprintf(name, sizeof name, "%s.%.*s", path, (int)strcspn(entry, "="), entry);
+    problems_add(f->problems, name, (struct position){0}, remedy, "%s", message);
+}
+
+/* Other schemes are a question to the backend (core/backend_common.c). */
+static bool parse_local(const char *entry, struct destination *ret, struct error *err)
+{
+    const char *url = strchr(entry, '=');
+
+    return url && strncmp(url + 1, "file://", 7) == 0 && destination_parse(url + 1, ret, err) == 0;
+}
+
+static void check_exports(const struct spec_filling *f)
+{
+    const struct string_list *exports = &f->spec->toolset.exports;
+    struct destination *places = calloc(exports->n + 1, sizeof *places);
+
+    if (!places) {
+        f->problems->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < exports->n; i++) {
+        struct error err = ERROR_INIT;
+
+        if (!parse_local(exports->items[i], &places[i], &err) && err.code != 0)
+            refuse_export(f, i, err.remedy, err.message);
+        for (size_t j = 0; places[i].path && j < i; j++)
+            if (places[j].path && destination_clash(&places[i], &places[j])) {
+                refuse_export(f, i, "Give each export a place of its own",
+                              "another export goes to the same place, or one lies within the "
+                              "other");
+                break;
+            }
+    }
+    for (size_t i = 0; i < exports->n; i++)
+        destination_done(&places[i]);
+    free(places);
+}
+
 void spec_finish(struct spec_filling *f)
 {
     check_image(f);
     check_network(f);
     check_times(f);
     check_attaching(f);
+    check_exports(f);
 }

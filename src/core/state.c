@@ -112,16 +112,17 @@ static int listen_in(int folder)
     return TAKE_FD(fd);
 }
 
-/* Removes the two files and the folder @name of @state. */
-static void remove_folder(int state, const char *name)
+/* Removes the two files and the folder @name of @state. Return: whether it is this call that did.
+ */
+static bool remove_folder(int state, const char *name)
 {
     _cleanup_fd_ int folder = openat(state, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (folder < 0)
-        return;
+        return false;
     (void)unlinkat(folder, "control", 0);
     (void)unlinkat(folder, "record.json", 0);
-    (void)unlinkat(state, name, AT_REMOVEDIR);
+    return unlinkat(state, name, AT_REMOVEDIR) == 0;
 }
 
 /* Return: as state_publish(), in the folder @name that exists already. */
@@ -147,7 +148,7 @@ int state_publish(const struct state_record *r, struct error *err)
     (void)snprintf(name, sizeof name, ".new-%s", r->id);
     result = mkdirat(state, name, 0700) < 0 ? -errno : fill_folder(state, name, r);
     if (result < 0) {
-        remove_folder(state, name);
+        (void)remove_folder(state, name);
         (void)error_set(err, ERROR_TERMINAL, -result,
                         "the sandbox's record cannot be written to the state folder: %s",
                         strerror(-result));
@@ -163,7 +164,7 @@ void state_withdraw(const char *id)
     _cleanup_fd_ int state = state_folder_open(&ignored);
 
     if (state >= 0)
-        remove_folder(state, id);
+        (void)remove_folder(state, id);
 }
 
 /* Return: an owned connected socket; -EAGAIN when the keeper lets nobody in now, which only a
@@ -217,7 +218,7 @@ int state_connect(const char *id, struct error *err)
                                            strerror(errno));
     r = connect_in(folder, 0); /* waits when a hundred others are being let in */
     if (is_dead(r)) {
-        remove_folder(state, id);
+        (void)remove_folder(state, id);
         return gone(id, err);
     }
     if (r < 0)
@@ -227,9 +228,9 @@ int state_connect(const char *id, struct error *err)
 }
 
 /* A record of here and now whose keeper lives, be it busy. Its folder is removed if the keeper is
- * dead. */
+ * dead, and counted in @swept. */
 static bool take_record(int state, const char *name, const struct place *here,
-                        struct state_record *ret)
+                        struct state_record *ret, size_t *swept)
 {
     struct error ignored = ERROR_INIT;
     _cleanup_fd_ int folder = openat(state, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -238,12 +239,12 @@ static bool take_record(int state, const char *name, const struct place *here,
         return false;
     if (sandbox_id_check(name, here, &ignored) < 0) {
         if (sandbox_id_is_earlier(name, here))
-            remove_folder(state, name);
+            *swept += remove_folder(state, name);
         return false;
     }
     _cleanup_fd_ int fd = connect_in(folder, SOCK_NONBLOCK);
     if (is_dead(fd))
-        remove_folder(state, name);
+        *swept += remove_folder(state, name);
     if ((fd < 0 && fd != -EAGAIN) || state_record_read(folder, ret) < 0)
         return false;
     if (strcmp(ret->id, name) == 0)
@@ -272,14 +273,16 @@ static int append(struct state_record **list, size_t *n, const struct state_reco
     return 0;
 }
 
-static int read_folder(DIR *dir, const struct place *here, struct state_record **list, size_t *n)
+static int read_folder(DIR *dir, const struct place *here, struct state_record **list, size_t *n,
+                       size_t *swept)
 {
     const struct dirent *e;
 
     while ((e = readdir(dir))) {
         struct state_record r = {0};
 
-        if (strncmp(e->d_name, "sb-", 3) != 0 || !take_record(dirfd(dir), e->d_name, here, &r))
+        if (strncmp(e->d_name, "sb-", 3) != 0 ||
+            !take_record(dirfd(dir), e->d_name, here, &r, swept))
             continue;
         if (append(list, n, &r) < 0) {
             state_record_done(&r);
@@ -289,11 +292,12 @@ static int read_folder(DIR *dir, const struct place *here, struct state_record *
     return 0;
 }
 
-int state_list(struct state_record **ret, size_t *ret_n, struct error *err)
+static int list_and_sweep(struct state_record **ret, size_t *ret_n, size_t *ret_swept,
+                          struct error *err)
 {
     struct state_record *list = NULL;
     struct place here;
-    size_t n = 0;
+    size_t n = 0, swept = 0;
     int fd = state_folder_open(err), r;
 
     if (fd < 0)
@@ -303,7 +307,7 @@ int state_list(struct state_record **ret, size_t *ret_n, struct error *err)
         fd_closep(&fd);
     r = dir ? place_read(&here) : -ENOMEM;
     if (r == 0)
-        r = read_folder(dir, &here, &list, &n);
+        r = read_folder(dir, &here, &list, &n, &swept);
     if (r < 0) {
         state_records_free(list, n);
         return error_set(err, ERROR_TERMINAL, -r, "the state folder cannot be read: %s",
@@ -313,5 +317,23 @@ int state_list(struct state_record **ret, size_t *ret_n, struct error *err)
         qsort(list, n, sizeof *list, by_age);
     *ret = list;
     *ret_n = n;
+    *ret_swept = swept;
     return 0;
+}
+
+int state_list(struct state_record **ret, size_t *ret_n, struct error *err)
+{
+    size_t swept;
+
+    return list_and_sweep(ret, ret_n, &swept, err);
+}
+
+int state_sweep(size_t *ret_n, struct error *err)
+{
+    struct state_record *list = NULL;
+    size_t n = 0;
+    int r = list_and_sweep(&list, &n, ret_n, err);
+
+    state_records_free(list, n);
+    return r;
 }

@@ -11,6 +11,8 @@
  * write to it; a sandbox's own folder in it is always 0700. A keeper makes its
  * sandbox's folder when the sandbox stands and removes it with the sandbox. One whose keeper was
  * killed is left behind; its socket refuses connections, which proves that nobody is there.
+ *
+ * Beside those folders lie the journals of exports (export/journal.h).
  */
 #pragma once
 
@@ -52,3 +54,7 @@ int state_connect(const char *id, struct error *err);
  */
 int state_list(struct state_record **ret, size_t *ret_n, struct error *err);
 void state_records_free(struct state_record *r, size_t n);
+
+/** state_sweep() - remove the folders of dead keepers; @ret_n: how many. 0 or -errno with an error
+ */
+int state_sweep(size_t *ret_n, struct error *err);

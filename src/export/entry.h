@@ -38,8 +38,7 @@ enum {
     TOPS_NAME_BYTES = 2 * (FILE_PATH_BYTES_MAX + 4),
 };
 
-struct export
-{
+struct exporting {
     struct export_entry *entries;
     size_t n;
     char *sandbox, *backend; /* owned */
@@ -51,9 +50,9 @@ struct export
     bool has_journal;
 
     struct loop_timer next;
-    int (*work)(struct export * x, struct error * err); /* what is due */
-    size_t at;                                          /* the entry that is worked on */
-    size_t match;                                       /* of its pattern's matches */
+    int (*work)(struct exporting *x, struct error *err); /* what is due */
+    size_t at;                                           /* the entry that is worked on */
+    size_t match;                                        /* of its pattern's matches */
 
     struct file_op op; /* of the look */
     uint32_t kind;     /* what it found … */
@@ -79,13 +78,13 @@ struct export
 };
 
 /** export_next() - do @work at the loop's next turn; a failure of it is that of the export */
-void export_next(struct export *x, int (*work)(struct export *x, struct error *err));
+void export_next(struct exporting *x, int (*work)(struct exporting *x, struct error *err));
 
 /** export_fail() - the entry that is worked on failed by @err; only the first failure counts */
-void export_fail(struct export *x, const struct error *err);
+void export_fail(struct exporting *x, const struct error *err);
 
 /** export_warn() - keep a sentence for export_warning() */
-void export_warn(struct export *x, const struct error *err);
+void export_warn(struct exporting *x, const struct error *err);
 
 /**
  * export_explain() - "Could not export PATH from sandbox ID on backend NAME to URL: CAUSE"
@@ -93,16 +92,16 @@ void export_warn(struct export *x, const struct error *err);
  * @cause: what went wrong; its class, code and remedy stay
  * @more:  follows the cause; may be empty
  */
-void export_explain(const struct export *x, const struct export_entry *e, const struct error *cause,
-                    const char *more, struct error *ret);
+void export_explain(const struct exporting *x, const struct export_entry *e,
+                    const struct error *cause, const char *more, struct error *ret);
 
 /** export_clean_up() - remove what is staged, and close everything; harmless twice */
-void export_clean_up(struct export *x);
+void export_clean_up(struct exporting *x);
 
 /** export_succeed() - all is published and cleaned up: tell so at the next turn */
-void export_succeed(struct export *x);
+void export_succeed(struct exporting *x);
 
 /* The phases: look at the first entry, copy the first, publish all. */
-int export_look(struct export *x, struct error *err);
-int export_copy(struct export *x, struct error *err);
-int export_publish(struct export *x, struct error *err);
+int export_look(struct exporting *x, struct error *err);
+int export_copy(struct exporting *x, struct error *err);
+int export_publish(struct exporting *x, struct error *err);

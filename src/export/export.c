@@ -140,13 +140,13 @@ static struct export_entry *entries_new(const struct string_list *list, struct e
     return e;
 }
 
-int export_check(const struct string_list *list, struct error *err)
+int export_check(const struct string_list *entries, struct error *err)
 {
-    struct export_entry *e = entries_new(list, err);
+    struct export_entry *e = entries_new(entries, err);
 
     if (!e)
         return -err->code;
-    entries_free(e, list->n);
+    entries_free(e, entries->n);
     return 0;
 }
 
@@ -161,8 +161,8 @@ static void shorten(const char *text, size_t most, char *ret, size_t size)
     text_make_printable(ret);
 }
 
-void export_explain(const struct export *x, const struct export_entry *e, const struct error *cause,
-                    const char *more, struct error *ret)
+void export_explain(const struct exporting *x, const struct export_entry *e,
+                    const struct error *cause, const char *more, struct error *ret)
 {
     char path[SHOWN_PATH + 4], url[SHOWN_URL + 4], id[SHOWN_ID + 4], why[CAUSE_BYTES];
     char text[FAULT_BYTES];
@@ -180,7 +180,7 @@ void export_explain(const struct export *x, const struct export_entry *e, const 
     (void)snprintf(ret->remedy, sizeof ret->remedy, "%s", cause->remedy);
 }
 
-void export_warn(struct export *x, const struct error *err)
+void export_warn(struct exporting *x, const struct error *err)
 {
     char **more = realloc(x->warnings, (x->n_warnings + 1) * sizeof *more);
     char text[FAULT_BYTES];
@@ -194,7 +194,7 @@ void export_warn(struct export *x, const struct error *err)
         x->n_warnings++;
 }
 
-const char *export_warning(const struct export *x, size_t i)
+const char *export_warning(const struct exporting *x, size_t i)
 {
     return i < x->n_warnings ? x->warnings[i] : NULL;
 }
@@ -203,7 +203,7 @@ const char *export_warning(const struct export *x, size_t i)
 
 static int next_due(struct loop *l, struct loop_timer *t)
 {
-    struct export *x = t->owner;
+    struct exporting *x = t->owner;
     struct error err = ERROR_INIT;
 
     (void)l;
@@ -212,7 +212,7 @@ static int next_due(struct loop *l, struct loop_timer *t)
     return 0;
 }
 
-void export_next(struct export *x, int (*work)(struct export *x, struct error *err))
+void export_next(struct exporting *x, int (*work)(struct exporting *x, struct error *err))
 {
     if (x->failed && !x->over)
         return;
@@ -221,7 +221,7 @@ void export_next(struct export *x, int (*work)(struct export *x, struct error *e
 }
 
 /* The last turn: what the owner is told may end with export_free(). */
-static int tell(struct export *x, struct error *err)
+static int tell(struct exporting *x, struct error *err)
 {
     (void)err;
     if (x->failed)
@@ -231,14 +231,14 @@ static int tell(struct export *x, struct error *err)
     return 0;
 }
 
-static int end_failed(struct export *x, struct error *err)
+static int end_failed(struct exporting *x, struct error *err)
 {
     x->over = true;
     export_clean_up(x);
     return tell(x, err);
 }
 
-void export_fail(struct export *x, const struct error *err)
+void export_fail(struct exporting *x, const struct error *err)
 {
     static const char form[] = "Could not export ";
 
@@ -253,7 +253,7 @@ void export_fail(struct export *x, const struct error *err)
     loop_at(x->loop, &x->next, clock_now_us());
 }
 
-void export_succeed(struct export *x)
+void export_succeed(struct exporting *x)
 {
     x->over = true;
     x->results = calloc(x->n, sizeof *x->results);
@@ -272,7 +272,7 @@ void export_succeed(struct export *x)
 
 /* Beginning and end */
 
-static void stop_work(struct export *x)
+static void stop_work(struct exporting *x)
 {
     export_file_stop(&x->file);
     export_folder_stop(&x->folder);
@@ -285,7 +285,7 @@ static void stop_work(struct export *x)
     source_close(&x->source);
 }
 
-void export_clean_up(struct export *x)
+void export_clean_up(struct exporting *x)
 {
     bool left = false;
 
@@ -310,10 +310,10 @@ void export_clean_up(struct export *x)
     x->has_journal = false;
 }
 
-static struct export *fill(const struct export_options *o, struct export_entry *entries,
-                           const struct export_events *events, void *owner)
+static struct exporting *fill(const struct export_options *o, struct export_entry *entries,
+                              const struct export_events *events, void *owner)
 {
-    struct export *x = calloc(1, sizeof *x);
+    struct exporting *x = calloc(1, sizeof *x);
 
     if (!x)
         return NULL;
@@ -336,7 +336,7 @@ static struct export *fill(const struct export_options *o, struct export_entry *
 }
 
 int export_new(const struct export_options *options, const struct export_events *events,
-               void *owner, struct export **ret, struct error *err)
+               void *owner, struct exporting **ret, struct error *err)
 {
     struct export_entry *entries = entries_new(options->entries, err);
 
@@ -349,30 +349,30 @@ int export_new(const struct export_options *options, const struct export_events 
     return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
 }
 
-void export_start(struct export *x, struct session *s, struct loop *l)
+void export_start(struct exporting *x, struct session *s, struct loop *l)
 {
     x->loop = l;
     source_open(&x->source, s, l, x->source.max_bytes);
     export_next(x, export_look);
 }
 
-void *export_owner(const struct export *x)
+void *export_owner(const struct exporting *x)
 {
     return x->owner;
 }
 
-const struct export_result *export_results(const struct export *x, size_t *ret_n)
+const struct export_result *export_results(const struct exporting *x, size_t *ret_n)
 {
     *ret_n = x->results ? x->n : 0;
     return x->results;
 }
 
-uint64_t export_progress(const struct export *x)
+uint64_t export_progress(const struct exporting *x)
 {
     return x->source.bytes;
 }
 
-void export_free(struct export *x)
+void export_free(struct exporting *x)
 {
     struct loop *l;
 

@@ -39,12 +39,12 @@ struct export_options {
     const char *backend;
 };
 
-struct export;
+struct exporting;
 
 struct export_events {
-    void (*done)(struct export *x);
+    void (*done)(struct exporting *x);
     /* Nothing was published, or the error says what was and could not be taken back. */
-    void (*failed)(struct export *x, const struct error *err);
+    void (*failed)(struct exporting *x, const struct error *err);
 };
 
 /**
@@ -60,7 +60,7 @@ int export_check(const struct string_list *entries, struct error *err);
  * Return: 0 with @ret owned by the caller; or a negative errno with an error as of export_check().
  */
 int export_new(const struct export_options *options, const struct export_events *events,
-               void *owner, struct export **ret, struct error *err);
+               void *owner, struct exporting **ret, struct error *err);
 
 /**
  * export_start() - copy, then publish
@@ -68,19 +68,19 @@ int export_new(const struct export_options *options, const struct export_events 
  *
  * Ends with exactly one event, which may come at once.
  */
-void export_start(struct export *x, struct session *s, struct loop *l);
+void export_start(struct exporting *x, struct session *s, struct loop *l);
 
-void *export_owner(const struct export *x);
+void *export_owner(const struct exporting *x);
 
 /** export_results() - what was published, in the order of the entries; once done */
-const struct export_result *export_results(const struct export *x, size_t *ret_n);
+const struct export_result *export_results(const struct exporting *x, size_t *ret_n);
 
 /** export_warning() - what is left behind or could not be synchronised, sentence @i; NULL: no more
  */
-const char *export_warning(const struct export *x, size_t i);
+const char *export_warning(const struct exporting *x, size_t i);
 
 /** export_progress() - bytes copied so far */
-uint64_t export_progress(const struct export *x);
+uint64_t export_progress(const struct exporting *x);
 
 /** export_free() - give it up if it is under way, removing what is staged; NULL is harmless */
-void export_free(struct export *x);
+void export_free(struct exporting *x);

@@ -18,7 +18,7 @@ enum {
     TAIL_PARTS = 3,   /* as many as the names of tools' files have in front of the last one */
 };
 
-static struct export_entry *current(struct export *x)
+static struct export_entry *current(struct exporting *x)
 {
     return &x->entries[x->at];
 }
@@ -60,7 +60,7 @@ static bool same_path(const char *a, const char *b)
     }
 }
 
-static bool is_named(const struct export *x, const char *path)
+static bool is_named(const struct exporting *x, const char *path)
 {
     for (size_t i = 0; i < x->n; i++)
         if (!x->entries[i].is_pattern && same_path(x->entries[i].path, path))
@@ -99,20 +99,20 @@ static void tail_of(const char *path, char ret[static TOP_BYTES])
 }
 
 /* What follows is asked for as @asked, and goes to the destination of the current entry. */
-static void set_tops(struct export *x, const char *asked)
+static void set_tops(struct exporting *x, const char *asked)
 {
     tail_of(asked, x->tops.inside);
     tail_of(current(x)->to.path, x->tops.here);
 }
 
-static const char *reason_for(struct export *x, const char *top, const char *path, uint32_t kind)
+static const char *reason_for(struct exporting *x, const char *top, const char *path, uint32_t kind)
 {
     (void)snprintf(x->tops.name, sizeof x->tops.name, "%s%s%s", top,
                    top[0] != '\0' && path[0] != '\0' ? "/" : "", path);
     return host_tools_reason(x->tops.name, kind);
 }
 
-static int refuse_tool_file(const struct export *x, const char *name, const char *reason,
+static int refuse_tool_file(const struct exporting *x, const char *name, const char *reason,
                             struct error *err)
 {
     char shown[SOURCE_SHOWN_BYTES];
@@ -129,7 +129,7 @@ static int refuse_tool_file(const struct export *x, const char *name, const char
  * Whether @path beneath what is asked for as @asked may be published as @at in the folder of the
  * current entry. It is judged by the names that it has inside and will have here.
  */
-static int judge(struct export *x, const char *asked, const char *path, const char *at,
+static int judge(struct exporting *x, const char *asked, const char *path, const char *at,
                  uint32_t kind, struct error *err)
 {
     const char *reason = reason_for(x, x->tops.inside, path, kind);
@@ -154,7 +154,7 @@ static int judge(struct export *x, const char *asked, const char *path, const ch
 
 /* The end of an entry */
 
-static int entry_done(struct export *x, struct error *err)
+static int entry_done(struct exporting *x, struct error *err)
 {
     (void)err;
     x->at++;
@@ -172,7 +172,7 @@ static void synchronised(struct copier *w)
     export_next(w->owner, entry_done);
 }
 
-static int synchronise(struct export *x, struct error *err)
+static int synchronise(struct exporting *x, struct error *err)
 {
     x->copier = (struct copier){.owner = x, .done = synchronised, .failed = copier_failed};
     return source_sync(&x->source, &x->copier, current(x)->place.fd, err);
@@ -180,7 +180,7 @@ static int synchronise(struct export *x, struct error *err)
 
 static void manifest_copied(struct copier *w)
 {
-    struct export *x = w->owner;
+    struct exporting *x = w->owner;
 
     memcpy(current(x)->sum, w->sum, sizeof w->sum);
     fd_closep(&x->fd);
@@ -214,7 +214,7 @@ static int put_manifest(void *arg, const void *data, size_t len)
 }
 
 /* All of a folder is there: its manifest, then the disk. */
-static int seal(struct export *x, struct error *err)
+static int seal(struct exporting *x, struct error *err)
 {
     struct export_entry *e = current(x);
     struct manifest_sink sink = {.copier = &x->copier, .err = err};
@@ -245,7 +245,7 @@ static void file_failed(struct export_file *f, const struct error *err)
 
 static void file_done(struct export_file *f)
 {
-    struct export *x = f->owner;
+    struct exporting *x = f->owner;
     struct export_entry *e = current(x);
 
     memcpy(e->sum, f->copier.sum, sizeof e->sum);
@@ -255,7 +255,7 @@ static void file_done(struct export_file *f)
     export_next(x, entry_done);
 }
 
-static int copy_file(struct export *x, struct error *err)
+static int copy_file(struct exporting *x, struct error *err)
 {
     const struct export_entry *e = current(x);
     int r = source_count(&x->source, err);
@@ -275,9 +275,9 @@ static int copy_file(struct export *x, struct error *err)
 
 /* Folders */
 
-static int copy_match(struct export *x, struct error *err);
+static int copy_match(struct exporting *x, struct error *err);
 
-static void folder_whole(struct export *x)
+static void folder_whole(struct exporting *x)
 {
     bool match = current(x)->is_pattern;
 
@@ -287,7 +287,7 @@ static void folder_whole(struct export *x)
 
 static void folder_done(struct export_folder *f)
 {
-    struct export *x = f->owner;
+    struct exporting *x = f->owner;
 
     if (!current(x)->is_pattern)
         current(x)->mode = f->mode;
@@ -296,7 +296,7 @@ static void folder_done(struct export_folder *f)
 
 static int judge_entry(void *owner, const char *path, uint32_t kind, struct error *err)
 {
-    struct export *x = owner;
+    struct exporting *x = owner;
 
     return judge(x, x->folder.path, path, x->folder.at, kind, err);
 }
@@ -313,12 +313,12 @@ static void walk_failed(struct export_walk *w, const struct error *err)
 
 static int judge_walked(void *owner, const char *path, uint32_t kind, struct error *err)
 {
-    struct export *x = owner;
+    struct exporting *x = owner;
 
     return judge(x, x->walk.path, path, x->walk.staged, kind, err);
 }
 
-static int walk_folder(struct export *x, struct error *err)
+static int walk_folder(struct exporting *x, struct error *err)
 {
     const struct export_folder *f = &x->folder;
 
@@ -345,7 +345,7 @@ static void folder_failed(struct export_folder *f, const struct error *err)
         export_fail(f->owner, err);
 }
 
-static void copy_folder(struct export *x, const char *path, const char *beneath)
+static void copy_folder(struct exporting *x, const char *path, const char *beneath)
 {
     struct export_entry *e = current(x);
     struct export_folder *f = &x->folder;
@@ -365,14 +365,14 @@ static void copy_folder(struct export *x, const char *path, const char *beneath)
 
 /* Patterns */
 
-static const struct pattern_match *current_match(struct export *x)
+static const struct pattern_match *current_match(struct exporting *x)
 {
     return &current(x)->pattern.found[x->match];
 }
 
 static void match_done(struct export_file *f)
 {
-    struct export *x = f->owner;
+    struct exporting *x = f->owner;
     struct error err = ERROR_INIT;
     struct stat st;
 
@@ -391,7 +391,7 @@ static void match_done(struct export_file *f)
     export_next(x, copy_match);
 }
 
-static int copy_match(struct export *x, struct error *err)
+static int copy_match(struct exporting *x, struct error *err)
 {
     struct export_entry *e = current(x);
     const struct pattern_match *m = current_match(x);
@@ -422,7 +422,7 @@ static int copy_match(struct export *x, struct error *err)
     return 0;
 }
 
-int export_copy(struct export *x, struct error *err)
+int export_copy(struct exporting *x, struct error *err)
 {
     struct export_entry *e = current(x);
     int r = 0;

@@ -163,13 +163,13 @@ static void ask_range(struct export_file *f);
 /* All that was to come has come. */
 static void all_read(struct export_file *f)
 {
-    if (f->copier.bytes < f->size && f->source->in_band)
+    bool in_band = f->source->in_band, whole = f->copier.bytes == f->size;
+
+    if (f->copier.bytes < f->size && in_band)
         ask_range(f);
-    else if (f->copier.bytes != f->size)
-        fail_changed(f);
-    else if (f->source->in_band)
+    else if (whole && in_band)
         look_again(f);
-    else if (is_unchanged(f))
+    else if (whole && is_unchanged(f))
         finish(f);
     else
         fail_changed(f);

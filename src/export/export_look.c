@@ -41,7 +41,7 @@ static int check_replaced(const struct export_entry *e, struct error *err)
     return error_remedy(err, "Remove it, or export to a folder that is not there yet");
 }
 
-static int open_place(struct export *x, struct error *err)
+static int open_place(struct exporting *x, struct error *err)
 {
     struct export_entry *e = &x->entries[x->at];
     int r = staging_open(&e->place, &e->to, e->is_folder, err);
@@ -62,7 +62,7 @@ static int open_place(struct export *x, struct error *err)
 }
 
 /* Only a file or a folder can be exported; what else it is, the sentence says. */
-static int judge_kind(struct export *x, struct error *err)
+static int judge_kind(struct exporting *x, struct error *err)
 {
     struct export_entry *e = &x->entries[x->at];
     const struct file_fault fault = {.code = EINVAL, .path = e->path, .kind = x->kind};
@@ -76,7 +76,7 @@ static int judge_kind(struct export *x, struct error *err)
 
 static void looked(struct file_op *op, const struct file_info *info, int fd)
 {
-    struct export *x = op->owner;
+    struct exporting *x = op->owner;
 
     fd_closep(&fd);
     x->kind = info->kind;
@@ -105,7 +105,7 @@ static void match_failed(struct pattern *p, const struct error *err)
     export_fail(p->owner, err);
 }
 
-static int look_for_matches(struct export *x, struct export_entry *e, struct error *err)
+static int look_for_matches(struct exporting *x, struct export_entry *e, struct error *err)
 {
     e->pattern.files = &x->source.files;
     e->pattern.owner = x;
@@ -114,7 +114,7 @@ static int look_for_matches(struct export *x, struct export_entry *e, struct err
     return pattern_start(&e->pattern, e->path, err);
 }
 
-int export_look(struct export *x, struct error *err)
+int export_look(struct exporting *x, struct error *err)
 {
     static const struct file_op_events events = {
         .info = looked, .done = look_done, .failed = look_failed};

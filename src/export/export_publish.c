@@ -13,7 +13,7 @@ enum {
 };
 
 /* Takes back what was published before entry @n. What cannot be stays, and is told in @more. */
-static void take_back(struct export *x, size_t n, char more[static MORE_BYTES])
+static void take_back(struct exporting *x, size_t n, char more[static MORE_BYTES])
 {
     bool all = true;
 
@@ -36,7 +36,7 @@ static void take_back(struct export *x, size_t n, char more[static MORE_BYTES])
     }
 }
 
-static int publish_all(struct export *x, struct error *err)
+static int publish_all(struct exporting *x, struct error *err)
 {
     char more[MORE_BYTES];
 
@@ -53,7 +53,7 @@ static int publish_all(struct export *x, struct error *err)
     return 0;
 }
 
-int export_publish(struct export *x, struct error *err)
+int export_publish(struct exporting *x, struct error *err)
 {
     int r = publish_all(x, err);
 

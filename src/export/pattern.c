@@ -163,7 +163,7 @@ static int list_next(struct pattern *p, struct error *err)
 {
     static const struct file_op_events events = {
         .entries = entries_came, .done = listed, .failed = list_failed};
-    const char *path = p->found[p->at].path;
+    const char *path = p->found[p->at].path ? p->found[p->at].path : "";
     const struct file_request x = {
         .path = path[0] != '\0' ? path : ".", .length = UINT64_MAX, .max_bytes = UINT64_MAX};
 

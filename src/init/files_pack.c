@@ -2,12 +2,14 @@
 /*
  * PACK: a file or a tree as a tar stream into the client's pipe. Folders are held by descriptors,
  * never by path, and each entry is looked at before it is opened, so that the tree may change
- * meanwhile as it likes: what is packed was there at some moment.
+ * meanwhile as it likes: what is packed was there at some moment. Whoever wants files that were
+ * not written to meanwhile asks for that (FILE_STEADY).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "init/directory.h"
@@ -18,6 +20,8 @@
 enum {
     DEPTH_MAX = 256, /* folders in one another; each takes a descriptor */
     SKIPPED_BYTES = 24 * 1024,
+    TICKS_MAX = 50, /* milliseconds to wait for the clock's next tick */
+    GATHERED_BYTES = 64 * 1024,
     NAMES_BYTES = 32 * 1024, /* of f->buffer, for the folder being read; the rest is for content */
 };
 
@@ -30,11 +34,14 @@ struct pack {
     char path[TAR_PATH_MAX + 2]; /* in the archive */
     size_t length;
     struct writer skipped; /* fields of DONE */
-    bool changed;          /* a file shrank while it was packed; its path is in f->path */
+    uint8_t *gathered;     /* what goes into the pipe with the next write … */
+    size_t n_gathered;     /* … so that a small file does not cost one of its own */
+    bool steady;           /* a file that is written to while it is packed is a fault … */
+    bool changed;          /* … and one that shrinks always is; its path is in f->path */
 };
 
 /* All of it into the pipe, unless the client cancels or goes. */
-static int put(struct pack *p, const void *data, size_t len)
+static int put_through(struct pack *p, const void *data, size_t len)
 {
     const uint8_t *at = data;
 
@@ -54,6 +61,25 @@ static int put(struct pack *p, const void *data, size_t len)
         at += n > 0 ? (size_t)n : 0;
         len -= n > 0 ? (size_t)n : 0;
     }
+    return 0;
+}
+
+static int flush(struct pack *p)
+{
+    size_t n = p->n_gathered;
+
+    p->n_gathered = 0;
+    return put_through(p, p->gathered, n);
+}
+
+static int put(struct pack *p, const void *data, size_t len)
+{
+    int r = len > GATHERED_BYTES - p->n_gathered ? flush(p) : 0;
+
+    if (r < 0 || len > GATHERED_BYTES)
+        return r < 0 ? r : put_through(p, data, len);
+    memcpy(p->gathered + p->n_gathered, data, len);
+    p->n_gathered += len;
     return 0;
 }
 
@@ -92,6 +118,13 @@ static int put_header(struct pack *p, const struct stat *st, enum tar_kind kind,
     return n > 0 ? put(p, head, n) : -ENAMETOOLONG;
 }
 
+static void note_change(struct pack *p)
+{
+    if (!p->changed)
+        blame(p);
+    p->changed = true;
+}
+
 /* Exactly @size bytes: a file that grows is cut, one that shrinks filled up, and reported. */
 static int put_content(struct pack *p, int fd, uint64_t size)
 {
@@ -107,9 +140,7 @@ static int put_content(struct pack *p, int fd, uint64_t size)
         if (n < 0)
             return (int)n;
         if (n == 0) {
-            if (!p->changed)
-                blame(p);
-            p->changed = true;
+            note_change(p);
             memset(buffer, 0, want);
             n = (ssize_t)want;
         }
@@ -119,13 +150,49 @@ static int put_content(struct pack *p, int fd, uint64_t size)
     return r < 0 ? r : put(p, tar_zeros, tar_padding(size));
 }
 
-static int pack_file(struct pack *p, int look, const struct stat *st)
+static bool is_later(const struct timespec *a, const struct timespec *b)
 {
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/*
+ * Looks at the file again when its last change lies behind the clock's last tick, from which its
+ * times come: a write in the same tick could not be told from none.
+ */
+static int look_steadily(int fd, struct stat *ret)
+{
+    struct timespec now;
+
+    for (unsigned ticks = 0; ticks < TICKS_MAX; ticks++) {
+        if (fstat(fd, ret) < 0 || clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+            return -errno;
+        if (is_later(&now, &ret->st_ctim))
+            break;
+        (void)poll(NULL, 0, 1);
+    }
+    return 0;
+}
+
+static bool was_steady(int fd, const struct stat *before)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size == before->st_size &&
+           !is_later(&st.st_ctim, &before->st_ctim) && !is_later(&before->st_ctim, &st.st_ctim);
+}
+
+static int pack_file(struct pack *p, int look, const struct stat *found)
+{
+    struct stat st = *found;
     int fd = files_reopen(look, O_RDONLY);
-    int r = fd < 0 ? fd : put_header(p, st, TAR_FILE, "");
+    int r = fd < 0 ? fd : p->steady ? look_steadily(fd, &st) : 0;
 
     if (r == 0)
-        r = put_content(p, fd, (uint64_t)st->st_size);
+        r = put_header(p, &st, TAR_FILE, "");
+    if (r == 0)
+        r = put_content(p, fd, (uint64_t)st.st_size);
+    if (r == 0 && p->steady && !was_steady(fd, &st))
+        note_change(p);
     if (fd >= 0)
         (void)close(fd);
     return r;
@@ -251,17 +318,22 @@ static int pack(struct pack *p, const struct file_request *x)
         r = pack_below(p);
     if (r < 0 && p->length > 0 && p->depth > 0)
         blame(p);
-    return r < 0 ? r : put(p, tar_zeros, TAR_END_BYTES);
+    if (r == 0)
+        r = put(p, tar_zeros, TAR_END_BYTES);
+    return r < 0 ? r : flush(p);
 }
 
 void files_pack(struct files *f, const struct file_request *x)
 {
     static struct pack p; /* too large for a stack, and there is one at a time */
-    static uint8_t skipped[SKIPPED_BYTES];
+    static uint8_t skipped[SKIPPED_BYTES], gathered[GATHERED_BYTES];
     struct stat st;
     int r;
 
-    p = (struct pack){.f = f, .out = f->link->n_fds == 1 ? f->link->fds[0] : -1};
+    p = (struct pack){.f = f,
+                      .out = f->link->n_fds == 1 ? f->link->fds[0] : -1,
+                      .steady = x->flags & FILE_STEADY,
+                      .gathered = gathered};
     p.skipped = writer_over(skipped, sizeof skipped);
     r = p.out < 0 ? -EBADF : pack(&p, x);
     while (p.depth > 0)

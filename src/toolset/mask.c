@@ -59,7 +59,7 @@ struct runs {
 /* As realloc(3), but what is given back holds no secret any more. */
 static void *grow(void *old, size_t old_bytes, size_t bytes)
 {
-    void *more = malloc(bytes);
+    void *more = calloc(1, bytes);
 
     if (!more)
         return NULL;

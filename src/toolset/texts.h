@@ -137,7 +137,9 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
 #define TEXT_NOTE_TIMED_OUT "[timed out after %ss]" /* SECONDS */
 #define TEXT_NOTE_MEMORY    "[ended because memory ran out]"
 #define TEXT_NOTE_KILLED    "[ended from outside]"
-#define TEXT_NOTE_REPLACED  "[sandbox was replaced; files from earlier calls are gone]"
+#define TEXT_NOTE_HELD                                                                             \
+    "[a background process still holds the output; what it writes from now on is not shown]"
+#define TEXT_NOTE_REPLACED "[sandbox was replaced; files from earlier calls are gone]"
 
 /* Below the result of any tool, when little life is left. */
 #define TEXT_LITTLE_LIFE_SHORT "[the sandbox has less than a minute left; finish up]"

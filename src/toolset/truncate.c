@@ -97,7 +97,7 @@ int truncate_list(const char *const *lines, const struct truncate_caps *caps, ch
     size_t n = 0;
     int r;
 
-    for (; lines[n] && n < caps->max_lines; n++) {
+    for (; n < caps->max_lines && lines[n]; n++) {
         size_t cost = strlen(lines[n]) + (n > 0 ? 1 : 0);
 
         if (cost > caps->max_bytes - b.len)

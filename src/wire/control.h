@@ -189,7 +189,8 @@ enum field_tag {
     TAG_HOW,
 };
 
-/* INSPECT. The values of variables are told only to who asks for them, to keep them out of texts. */
+/* INSPECT. The values of variables are told only to who asks for them, to keep them out of texts.
+ */
 enum inspect_flags { INSPECT_ENV = 1 << 0 /* SANDBOX holds the spec's ENV too */ };
 
 enum stream { STREAM_STDIN, STREAM_STDOUT, STREAM_STDERR, STREAM__MAX };

@@ -19,6 +19,8 @@ enum file_flags {
     FILE_NO_FOLLOW = 1 << 2, /* STAT: of a symbolic link itself */
     FILE_MODE_SET = 1 << 3,  /* WRITE: MODE is given; otherwise an existing file keeps its own and a
                                 new one gets 0666 less the umask */
+    FILE_STEADY = 1 << 4,    /* PACK: a file that is written to meanwhile is a fault (ESTALE), not
+                                just one that shrinks; older peers do not look for that */
 };
 
 enum file_kind {

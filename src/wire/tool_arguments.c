@@ -282,7 +282,7 @@ static bool is_whole(double x)
 {
     if (!isfinite(x))
         return false;
-    return x >= 0x1p53 || x <= -0x1p53 || x == (double)(int64_t)x;
+    return fabs(x) >= 0x1p53 || x == (double)(int64_t)x;
 }
 
 static const char *type_text(enum tool_type type)

@@ -134,6 +134,11 @@ TAR = (tar_entry("d/", tarfile.DIRTYPE) + tar_entry("d/file", data=b"data") +
        tar_entry("d/link", tarfile.SYMTYPE, link="../d/file") + tar_entry("d/hard", tarfile.LNKTYPE, link="d/file") +
        tar_entry("d/fifo", tarfile.FIFOTYPE) + tar_entry("d/null", tarfile.CHRTYPE))
 
+def window(file, *secrets, offset=1, limit=0, lines=255, bytes_max=255, piece=3):
+    head = bytes([offset, limit, lines, bytes_max, piece, len(secrets)])
+    return head + b"".join(bytes([len(s)]) + s for s in secrets) + file
+
+
 SEEDS = {
     "frame": {
         "empty": b"",
@@ -172,6 +177,28 @@ SEEDS = {
         "ended": encode((Tag.ENDED_BY, 99)),
         "number-of-two-bytes": raw(Tag.PID, b"ab"),
         "unknown-tag": raw(65535, b"new") + EXEC,
+    },
+    "destination": {
+        "empty": b"",
+        "plain": b"file:///data/report.csv",
+        "localhost": b"FILE://localhost/a b/%C3%A4",
+        "slashes": b"file:////a//b",
+        "escapes": b"file:///%3F%23%25%0a%ff",
+        "up": b"file:///a/%2e%2E/b",
+        "dot": b"file:///a/.",
+        "root": b"file:///",
+        "end": b"file:///a/",
+        "query": b"file:///a?b#c",
+        "half-escape": b"file:///a%2",
+        "nul": b"file:///a%00b",
+        "partial": b"file:///x.0123456789ab.partial",
+        "longest-name": b"file:///" + b"n" * 234,
+        "too-long-name": b"file:///" + b"n" * 235,
+        "too-long-path": b"file://" + b"/nnnnnnn" * 600,
+        "other-scheme": b"s3://" + b"k" * 60 + b"@bucket/key",
+        "user": b"file://" + b"u" * 50 + b":secret@host/x",
+        "no-path": b"file://localhost",
+        "relative": b"file:x",
     },
     "document_json": {
         "empty": b"",
@@ -423,6 +450,46 @@ SEEDS = {
         "pax-global-path": tar_pax(b"10 path=x\n", b"g"),
         "binary-size-too-large": tar_entry("x", size=2**63),
         "binary-size": tar_entry("x", size=2**62),
+    },
+    "tool_arguments": {
+        "empty": b"",
+        "all": b'{"path": "a b", "offset": 2.0, "timeout_seconds": "3e1", "content": "\\u00e9\\ud83d\\ude00\\n"}',
+        "unknown": b'{"path":"p","more":[{"path":[1,null]},true,-0.5e-3]}',
+        "nulls": b'{"path":"p","offset":null,"timeout_seconds":null}',
+        "numbers-as-text": b'{"path":"p","offset":" +5. ","timeout_seconds":"-iNfinity"}',
+        "booleans": b'{"path":"p","offset":true,"timeout_seconds":false}',
+        "large": b'{"path":"p","offset":1e308,"timeout_seconds":123456789012345678901234567890}',
+        "too-large": b'{"path":"p","offset":1e309}',
+        "wrong-types": b'{"path":1,"offset":"x"}',
+        "nul": b'{"path":"a\\u0000b","content":"\\u0000"}',
+        "nul-key": b'{"path\\u0000":"a"}',
+        "half-pair": b'{"path":"p","content":"\\ud83d"}',
+        "second-half": b'{"path":"p","content":"\\ude00\\ud83d"}',
+        "raw-surrogate": b'{"path":"\xed\xa0\x80"}',
+        "not-utf8": b'{"path":"\xc0\xaf"}',
+        "cut-escape": b'{"path":"\\u00',
+        "cut-backslash": b'{"path":"\\',
+        "deepest": b'{"path":"p","x":' + b"[" * 63 + b"]" * 63 + b"}",
+        "too-deep": b"[" * 65,
+        "too-many": b"," * 100001,
+        "list": b'["path"]',
+        "twice": b'{"path":"a","path":"b"}',
+    },
+    "window": {
+        "empty": b"",
+        "lines": window(b"one\ntwo\n\nfour", offset=2, limit=2),
+        "last-line": window(b"a\nb\n", offset=2, limit=1),
+        "behind": window(b"a\n", offset=9),
+        "wide": window(b"x" * 300 + b"\ny"),
+        "second-wide": window(b"y\n" + b"x" * 300),
+        "caps": window(b"abc\ndef\nghi\n", lines=1, bytes_max=6),
+        "masked": window(b"a secret and a secretsecret\nword", b"secret", b"password", b"retsec"),
+        "overlaps": window(b"aabaabaabaabaaab\naab", b"aaba", b"baab", b"abaabaab", piece=0),
+        "into-window": window(b"x two\nlines\nmore and two\nlines", b"two\nlines", b"lines\nmore", offset=2),
+        "line-ends": window(b"a\n\n\n\n\n\nb", b"\n\n\n\n", offset=4, piece=1),
+        "characters": window(b"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\n\xf0\x9f\x98\n\xc3", piece=0),
+        "half-characters": window(b"x\xc3\xa9\xc3\xa9\xc3\xa9y", b"\xa9\xc3\xa9\xc3", piece=1),
+        "binary": window(bytes(range(256)), b"\0\1\2\3", bytes_max=40),
     },
 }
 

@@ -34,8 +34,8 @@ static void check_argument(const struct tool_property *p, const struct tool_argu
     else
         check(!a->text && a->len == 0);
     if (a->given && p->type == TOOL_INTEGER)
-        check(isfinite(a->number) && (a->number >= 0x1p53 || a->number <= -0x1p53 ||
-                                      (double)(int64_t)a->number == a->number));
+        check(isfinite(a->number) &&
+              (fabs(a->number) >= 0x1p53 || (double)(int64_t)a->number == a->number));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -80,7 +80,7 @@ class Packaging(unittest.TestCase):
     def test_every_function_of_the_headers_is_there(self):
         root = INSTALLATION.program.parents[1]
         declared = set()
-        for name in ("atoll.h", "atoll_backend.h"):
+        for name in ("atoll.h", "atoll_backend.h", "atoll_toolset.h"):
             text = re.sub(r"/\*.*?\*/", "", next(root.rglob(name)).read_text(), flags=re.DOTALL)
             declared |= set(re.findall(r"\b(atoll_\w+)\(", text))
         shared = self.exported("nm", "-D", "--defined-only", INSTALLATION.library)
@@ -111,11 +111,12 @@ class Programs(SandboxTest):
 
     def test_the_makefile_of_the_examples_builds_them(self):
         folder = WORK / "examples"
-        shutil.copytree(ROOT / "examples/c", folder, ignore=lambda _, names: {"tour", "ten_at_once"} & set(names))
+        programs = {"agent_tools", "tour", "ten_at_once"}
+        shutil.copytree(ROOT / "examples/c", folder, ignore=lambda _, names: programs & set(names))
         for options in ([], ["STATIC=1"]):
             run(["make", "clean"], INSTALLATION.environment, folder)
             run(["make", *options], INSTALLATION.environment, folder)
-            self.assertTrue((folder / "tour").exists())
+            self.assertLessEqual(programs, set(os.listdir(folder)))
 
     def test_the_tour(self):
         for static in (False, True):
@@ -123,6 +124,13 @@ class Programs(SandboxTest):
             self.assertIn("good day, sandbox", text)
             self.assertIn("'notes' is a folder", text)
             self.assertIn("nothing of it is left", text)
+
+    def test_the_tools_of_an_agent(self):
+        text = self.run_program(ROOT / "examples/c/agent_tools.c", WORK)
+        self.assertIn("token=***\n[exit code: 3]\n", text)
+        self.assertIn("(an error that the model can mend, number 1 in a row)", text)
+        self.assertIn("published: report.txt, 3 bytes", text)
+        self.assertEqual((WORK / "report.txt").read_text(), "55\n")
 
     def test_ten_at_once(self):
         text = self.run_program(ROOT / "examples/c/ten_at_once.c")

@@ -102,7 +102,7 @@ class Check(CheckTest):
     def test_a_network_that_local_cannot_make_is_refused(self):
         for options, field in [
             (["--open-network"], "spec.block_network"),
-            (["--allow", "pypi.org"], "spec.allow_egress_to"),
+            (["--allow", "example.com"], "spec.allow_egress_to"),
             (["--allow-cidr", "8.8.8.0/24"], "spec.allow_egress_to_cidrs"),
             (["--open-network", "--allow-private", "10.0.0.0/8"], "spec.private_cidrs"),
             (["--egress-enforcement", "inspect"], "backend.egress_enforcement"),
@@ -115,7 +115,7 @@ class Check(CheckTest):
         spec.write_text(
             "version: 1\n"
             "spec:\n"
-            "  allow_egress_to: ['https://pypi.org', localhost]\n"
+            "  allow_egress_to: ['https://example.com', localhost]\n"
             "backend:\n"
             "  memory: 512\n")
         found = self.check("--no-host", "--spec", str(spec), status=125)
@@ -130,7 +130,7 @@ class Check(CheckTest):
         self.assertIn("\u2192", text)
 
     def test_contradictions_are_found_without_a_backend(self):
-        found = self.check("--no-host", "--open-network", "--allow", "pypi.org", status=125)
+        found = self.check("--no-host", "--open-network", "--allow", "example.com", status=125)
         self.assertIsNone(found["backend"])
         self.assertIn("block_network", json.dumps(found["problems"]))
 
@@ -195,19 +195,19 @@ class Explain(CheckTest):
         return self.json("explain", *arguments, **options)
 
     def test_the_default_lets_nothing_out(self):
-        found = self.explain("https://pypi.org/", status=1)
+        found = self.explain("https://example.com/", status=1)
         self.assertFalse(found["allowed"])
         self.assertEqual(found["rule"], {"kind": "none"})
-        self.assertIn("pypi.org", found["remedy"])
+        self.assertIn("example.com", found["remedy"])
 
     def test_a_listed_host_is_let_out_by_its_entry(self):
-        found = self.explain("--allow", "example.org", "--allow", "*.pypi.org", "https://a.pypi.org/simple")
+        found = self.explain("--allow", "example.org", "--allow", "*.example.com", "https://a.example.com/simple")
         self.assertTrue(found["allowed"])
-        self.assertEqual(found["destination"], "https://a.pypi.org/simple")
+        self.assertEqual(found["destination"], "https://a.example.com/simple")
         self.assertEqual(
-            found["rule"], {"kind": "host", "field": "spec.allow_egress_to[1]", "entry": "*.pypi.org"})
-        self.explain("--allow", "*.pypi.org", "https://pypi.org/", status=1)
-        self.explain("--allow", "pypi.org", "pypi.org:80", status=1)
+            found["rule"], {"kind": "host", "field": "spec.allow_egress_to[1]", "entry": "*.example.com"})
+        self.explain("--allow", "*.example.com", "https://example.com/", status=1)
+        self.explain("--allow", "example.com", "example.com:80", status=1)
 
     def test_addresses_go_by_ranges(self):
         options = ["--allow-cidr", "10.1.0.0/16"]
@@ -223,15 +223,15 @@ class Explain(CheckTest):
 
     def test_it_reads_a_spec_file(self):
         spec = self.folder() / "job.json"
-        spec.write_text(json.dumps({"version": 1, "spec": {"allow_egress_to": ["pypi.org"]}}))
-        self.assertIn("allowed: ", self.text("explain", "--spec", str(spec), "pypi.org:443"))
-        self.assertIn("spec.allow_egress_to[0] pypi.org", self.text("explain", "--spec", str(spec), "pypi.org:443"))
+        spec.write_text(json.dumps({"version": 1, "spec": {"allow_egress_to": ["example.com"]}}))
+        self.assertIn("allowed: ", self.text("explain", "--spec", str(spec), "example.com:443"))
+        self.assertIn("spec.allow_egress_to[0] example.com", self.text("explain", "--spec", str(spec), "example.com:443"))
         text = self.text("explain", "--spec", str(spec), "example.org:443", status=1)
         self.assertIn("refused: ", text)
         self.assertIn("\u2192 ", text)
 
     def test_wrong_questions_are_usage_errors(self):
-        for arguments in [[], ["pypi.org:443", "more"], ["pypi.org"], ["--allow", "localhost", "pypi.org:443"],
+        for arguments in [[], ["example.com:443", "more"], ["example.com"], ["--allow", "localhost", "example.com:443"],
                           ["http://a@b@c/"]]:
             with self.subTest(arguments):
                 self.assert_usage(self.atoll("explain", *arguments, status=125))

@@ -22,9 +22,11 @@ enum { WORDS_MAX = 64 };
 struct holder {
     bool before; /* so that the options do not begin at 0 */
     struct spec_args spec;
+    struct toolset_args toolset;
 };
 
-static const struct option options[] = {SPEC_OPTIONS(struct holder, spec)};
+static const struct option options[] = {SPEC_OPTIONS(struct holder, spec),
+                                        TOOLSET_OPTIONS(struct holder, toolset)};
 
 /* One command line, its spec, and a file that it may name as FILE, and another as VARS. */
 struct line {
@@ -32,6 +34,7 @@ struct line {
     char words[1024];
     struct holder args;
     struct spec spec;
+    uint64_t given;
     struct problems problems;
     struct error err;
 };
@@ -88,7 +91,7 @@ static int apply(struct line *l, const char *words)
     drop(l);
     assert_true(strlen(words) < sizeof l->words);
     (void)snprintf(l->words, sizeof l->words, "%s", words);
-    for (char *word; (word = strsep(&at, " "));) {
+    for (char *word; words[0] && (word = strsep(&at, " "));) {
         assert_true(io.n < WORDS_MAX);
         v[io.n++] = strcmp(word, "FILE") == 0   ? l->file
                     : strcmp(word, "VARS") == 0 ? l->vars
@@ -102,7 +105,8 @@ static int apply(struct line *l, const char *words)
     assert_int_equal(io.n, 0);
     assert_int_equal(spec_init(&l->spec), 0);
     l->spec.lifetime_us = 7000000; /* a command's own default */
-    return spec_args_apply(&l->args.spec, env, &l->spec, &l->problems, &l->err);
+    return spec_args_apply_toolset(&l->args.spec, &l->args.toolset, env, &l->spec, &l->given,
+                                   &l->problems, &l->err);
 }
 
 static void good(struct line *l, const char *words)
@@ -141,7 +145,7 @@ static void every_option_is_a_field_with_its_range(void **state)
             assert_true(strcmp(o->name, "spec") == 0 || strcmp(o->name, "env-file") == 0);
             continue;
         }
-        assert_int_equal(o->kind == OPTION_SIZE, f->kind == SPEC_SIZE);
+        assert_int_equal(o->kind == OPTION_SIZE, f->kind == SPEC_SIZE && !f->bare);
         assert_int_equal(o->kind == OPTION_DURATION, f->kind == SPEC_DURATION);
         assert_int_equal(o->kind == OPTION_NUMBER, f->kind == SPEC_COUNT);
         assert_int_equal(o->kind == OPTION_CHOICE, f->kind == SPEC_CHOICE);
@@ -208,6 +212,51 @@ static void every_option_sets_its_field(void **state)
     assert_string_equal(s->private_cidrs.items[0], "10.0.0.0/8");
     assert_string_equal(s->egress_enforcement, "inspect");
     assert_int_equal(s->max_cost_micro, 1500000);
+}
+
+static void the_toolset_has_options_too(void **state)
+{
+    struct line *l = *state;
+    const struct toolset_spec *t = &l->spec.toolset;
+
+    good(l, "--tool-prefix py --default-command-timeout 5 --max-command-timeout 1m "
+            "--max-output-lines 9 --max-output-bytes 700 --max-read-bytes 2M --mask hunter2");
+    assert_string_equal(t->tool_prefix, "py");
+    assert_int_equal(t->default_command_timeout_us, 5000000);
+    assert_int_equal(t->max_command_timeout_us, 60000000);
+    assert_int_equal(t->max_output_lines, 9);
+    assert_int_equal(t->max_output_bytes, 700);
+    assert_int_equal(t->max_read_bytes, 2 << 20);
+    assert_string_equal(t->mask.items[0], "hunter2");
+
+    write_file(l->file, "version: 1\ntoolset: {tool_prefix: py, mask: [hunter2], "
+                        "max_output_bytes: 5}\n");
+    good(l, "--spec FILE --no-tool-prefix --no-mask --mask hunter3 --no-max-output-bytes");
+    assert_null(t->tool_prefix);
+    assert_int_equal(t->mask.n, 1);
+    assert_string_equal(t->mask.items[0], "hunter3");
+    assert_int_equal(t->max_output_bytes, 51200);
+
+    bad(l, "--tool-prefix a-b", "--tool-prefix: ", "a-b");
+    bad(l, "--max-output-bytes none", "--max-output-bytes: ", "'none' is not");
+    bad(l, "--default-command-timeout 10m", "--default-command-timeout: ", "max_command_timeout");
+    bad(l, "--max-command-timeout 10", "--max-command-timeout: ", "longer than");
+}
+
+static void what_was_given_is_told(void **state)
+{
+    const uint64_t pids = spec_field_bit(SPEC_FIELD_PIDS), env = spec_field_bit(SPEC_FIELD_ENV);
+    struct line *l = *state;
+
+    good(l, "");
+    assert_int_equal(l->given, 0);
+    good(l, "--pids 9 --tool-prefix py -e A=1");
+    assert_int_equal(l->given, pids | env | spec_field_bit(SPEC_FIELD_TOOL_PREFIX));
+    write_file(l->file, "version: 1\nspec: {env: {A: b}}\nbackend: {pids: 9}\n");
+    good(l, "--spec FILE");
+    assert_int_equal(l->given, pids | env);
+    good(l, "--spec FILE --no-pids");
+    assert_int_equal(l->given, env);
 }
 
 static const char file[] = "version: 1\n"
@@ -400,6 +449,8 @@ int main(void)
         TEST(every_option_is_a_field_with_its_range),
         TEST(without_options_the_commands_own_defaults_stay),
         TEST(every_option_sets_its_field),
+        TEST(the_toolset_has_options_too),
+        TEST(what_was_given_is_told),
         TEST(the_file_counts_where_no_option_is_given),
         TEST(options_override_single_values_and_add_to_lists),
         TEST(no_name_empties_a_list_of_the_file_and_returns_to_defaults),

@@ -237,6 +237,25 @@ static void one_whose_keeper_died_is_swept_by_the_list(void **state)
     assert_int_equal(count_entries(*state), 1);
 }
 
+static void a_sweep_counts_what_it_removes(void **state)
+{
+    struct state_record dead = record_of(5), alive = record_of(6);
+    struct error err = ERROR_INIT;
+    size_t n = 9;
+    int fd = publish(&dead);
+    _cleanup_fd_ int kept = publish(&alive);
+
+    (void)state;
+    (void)close(fd);
+    assert_int_equal(state_sweep(&n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(state_sweep(&n, &err), 0);
+    assert_int_equal(n, 0);
+    fd = state_connect(alive.id, &err);
+    assert_true(fd >= 0);
+    (void)close(fd);
+}
+
 static void one_whose_keeper_died_is_swept_by_a_client(void **state)
 {
     struct state_record r = record_of(5);
@@ -636,6 +655,7 @@ int main(void)
         STATE_TEST(what_is_withdrawn_is_gone),
         STATE_TEST(the_list_is_by_age),
         STATE_TEST(one_whose_keeper_died_is_swept_by_the_list),
+        STATE_TEST(a_sweep_counts_what_it_removes),
         STATE_TEST(one_whose_keeper_died_is_swept_by_a_client),
         STATE_TEST(one_without_a_socket_is_swept),
         STATE_TEST(a_keeper_that_lets_nobody_in_is_listed_without_waiting),

@@ -99,7 +99,7 @@ static void one_that_has_not_begun_can_be_freed(void **state)
     static const struct export_events events = {0};
     struct string_list list = {0};
     struct error err = ERROR_INIT;
-    struct export *x = NULL;
+    struct exporting *x = NULL;
     size_t n = 1;
 
     (void)state;

@@ -163,9 +163,10 @@ static void what_counts_as_utf8_is_the_same_everywhere(void **state)
     static const unsigned char edges[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
                                           0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED,
                                           0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
+    const size_t all = ARRAY_SIZE(edges), n_texts = all * all * all * all;
 
     (void)state;
-    for (size_t i = 0; i < sizeof edges * sizeof edges * sizeof edges * sizeof edges; i++) {
+    for (size_t i = 0; i < n_texts; i++) {
         char text[4];
         size_t rest = i;
         int n;

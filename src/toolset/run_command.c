@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tool run_command. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "core/outcome.h"
+#include "toolset/texts.h"
+#include "toolset/toolset.h"
+#include "toolset/truncate.h"
+#include "base/guards.h"
+
+enum { ARGUMENT_COMMAND, ARGUMENT_TIMEOUT };
+
+/* A command must be over before its sandbox is, or what it wrote would go with that. */
+#define MARGIN_US UINT64_C(200000)
+#define SECOND_US UINT64_C(1000000)
+
+/* --- before --- */
+
+static const char *name_of(const struct tool_call *c, enum tool_id tool)
+{
+    return c->t->tools[tool].name;
+}
+
+static void refuse_long(struct tool_call *c, size_t len)
+{
+    char size[SHOWN_SIZE_BYTES], limit[SHOWN_SIZE_BYTES];
+
+    shown_size(len, size);
+    shown_size(EXEC_STRING_BYTES_MAX, limit);
+    call_retry(c, TEXT_COMMAND_LONG, size, limit, name_of(c, TOOL_WRITE_FILE));
+}
+
+static void refuse_timeout(struct tool_call *c, double seconds)
+{
+    char asked[SHOWN_NUMBER_BYTES], preset[SHOWN_NUMBER_BYTES];
+
+    shown_number(seconds, asked);
+    shown_number((double)c->t->spec.spec.toolset.default_command_timeout_us / SECOND_US, preset);
+    call_retry(c, TEXT_TIMEOUT_REFUSED, asked, preset);
+}
+
+static void choose_timeout(struct tool_call *c, const struct tool_argument *asked)
+{
+    const struct toolset_spec *s = &c->t->spec.spec.toolset;
+    double us = asked->number * SECOND_US;
+
+    if (!asked->given)
+        c->timeout_us = s->default_command_timeout_us;
+    else if (us >= (double)s->max_command_timeout_us)
+        c->timeout_us = s->max_command_timeout_us;
+    else
+        c->timeout_us = us < 1 ? 1 : (uint64_t)us;
+}
+
+static bool examine(struct tool_call *c)
+{
+    const struct tool_argument *command = &c->arguments.items[ARGUMENT_COMMAND];
+    const struct tool_argument *timeout = &c->arguments.items[ARGUMENT_TIMEOUT];
+
+    if (command->len == 0) {
+        call_retry(c, "%s", TEXT_COMMAND_EMPTY);
+    } else if (memchr(command->text, '\0', command->len)) {
+        call_retry(c, "%s", TEXT_COMMAND_NUL);
+    } else if (command->len > EXEC_STRING_BYTES_MAX) { /* execve(2), MAX_ARG_STRLEN */
+        refuse_long(c, command->len);
+    } else if (timeout->given && !(isfinite(timeout->number) && timeout->number > 0)) {
+        refuse_timeout(c, timeout->number);
+    } else {
+        choose_timeout(c, timeout);
+        return true;
+    }
+    return false;
+}
+
+/* --- the answer --- */
+
+/* Where the first whole line begins; a single line that lost its beginning is all there is. */
+static size_t skip_partial_line(const char *text, size_t len)
+{
+    size_t i = 0;
+
+    while (i < len && text[i] != '\n' && text[i] != '\r')
+        i++;
+    if (i + 1 < len && text[i] == '\r' && text[i + 1] == '\n')
+        i++;
+    return i + 1 < len ? i + 1 : 0;
+}
+
+/* One stream below its label, after what stands in @f already. */
+static int show_stream(const struct tool_call *c, int stream, const char *label, bool *first,
+                       FILE *f)
+{
+    const struct truncate_caps caps = call_caps(c);
+    _cleanup_free_ char *masked = NULL, *text = NULL, *shown = NULL;
+    bool dropped = exec_dropped(c->inner, stream);
+    size_t len = 0, from = 0;
+    const void *bytes = atoll_op_output(c->inner, stream, &len);
+
+    if (len == 0)
+        return 0;
+    if (mask_text(c->t->mask, bytes, len, dropped ? MASK_CUT_START : 0, &masked, &len) < 0)
+        return -ENOMEM;
+    if (dropped)
+        from = skip_partial_line(masked, len);
+    if (shown_utf8(masked + from, len - from, &text, &len) < 0 ||
+        truncate_output(text, len, &caps, dropped, &shown, &len) < 0)
+        return -ENOMEM;
+    (void)fprintf(f, "%s%s\n", *first ? "" : "\n", label);
+    (void)fwrite(shown, 1, len, f);
+    *first = false;
+    return 0;
+}
+
+static void add_note(FILE *f, bool *first, const char *note)
+{
+    (void)fprintf(f, "%s%s", *first ? "\n" : " ", note);
+    *first = false;
+}
+
+/* How it ended, unless that was well. */
+static void show_end(const struct tool_call *c, FILE *f, bool *first)
+{
+    const struct exit_report *x = exec_report(c->inner);
+    char note[128], seconds[SHOWN_NUMBER_BYTES];
+
+    if (!x || x->reason == REASON_ERROR)
+        return;
+    if (x->reason == REASON_TIMEOUT) {
+        shown_number((double)(x->timeout_us ? x->timeout_us : c->timeout_us) / SECOND_US, seconds);
+        (void)snprintf(note, sizeof note, TEXT_NOTE_TIMED_OUT, seconds);
+        add_note(f, first, note);
+        return;
+    }
+    if (outcome_status(x) != 0) {
+        (void)snprintf(note, sizeof note, TEXT_NOTE_EXIT, outcome_status(x));
+        add_note(f, first, note);
+    }
+    if (x->reason == REASON_OOM)
+        add_note(f, first, TEXT_NOTE_MEMORY);
+    else if (x->reason == REASON_KILLED)
+        add_note(f, first, TEXT_NOTE_KILLED);
+}
+
+static int compose(struct tool_call *c, FILE *f)
+{
+    bool first = true, first_note = true;
+
+    if (show_stream(c, 1, TEXT_STDOUT, &first, f) < 0 ||
+        show_stream(c, 2, TEXT_STDERR, &first, f) < 0)
+        return -ENOMEM;
+    if (first)
+        (void)fputs(TEXT_NO_OUTPUT, f);
+    show_end(c, f, &first_note);
+    if (exec_held(c->inner))
+        add_note(f, &first_note, TEXT_NOTE_HELD);
+    if (c->t->replaced) {
+        add_note(f, &first_note, TEXT_NOTE_REPLACED);
+        c->t->replaced = false;
+        c->answer.replaced = true;
+    }
+    return 0;
+}
+
+static void keep_exit(struct tool_call *c)
+{
+    const struct atoll_exit *x = atoll_op_exit(c->inner);
+
+    if (!x)
+        return;
+    c->exit = *x;
+    if (x->problem)
+        c->exit.problem = c->problem = toolset_masked(c->t, x->problem, strlen(x->problem), NULL);
+    c->answer.exit = &c->exit;
+}
+
+static void answer(struct tool_call *c)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    int r = f ? compose(c, f) : -ENOMEM;
+
+    if (f && fclose(f) != 0)
+        r = -ENOMEM;
+    if (r < 0) {
+        free(text);
+        text = NULL;
+    }
+    keep_exit(c);
+    call_answer(c, text, len, false);
+}
+
+static void not_started(struct tool_call *c)
+{
+    const char *problem = atoll_op_exit(c->inner)->problem;
+    _cleanup_free_ char *masked =
+        toolset_masked(c->t, problem ? problem : "", problem ? strlen(problem) : 0, NULL);
+
+    keep_exit(c);
+    call_retry(c, TEXT_NOT_STARTED "%s", masked ? masked : "", ".");
+}
+
+/* Whether it came to an end of its own, so that the sandbox's end took nothing from it. */
+static bool is_whole(const struct exit_report *x)
+{
+    return x && x->reason == REASON_EXITED && outcome_status(x) < OUTCOME_SIGNAL_BASE;
+}
+
+static void ended(struct tool_call *c, bool lost)
+{
+    const struct exit_report *x = exec_report(c->inner);
+
+    if (lost)
+        provision_lost(c->t);
+    if (c->t->over.code != 0 && !is_whole(x))
+        call_fail(c, &c->t->over);
+    else if (!lost && !x)
+        call_inner_failed(c);
+    else if (!lost && x->start_stage != START_OK)
+        not_started(c);
+    else
+        answer(c);
+}
+
+/* An end that is not the command's own may be that of its sandbox. */
+static void done(struct tool_call *c)
+{
+    const struct exit_report *x = exec_report(c->inner);
+    const struct atoll_error *e = atoll_op_error(c->inner);
+
+    if (x && e) /* its output could not be kept */
+        call_inner_failed(c);
+    else if (x ? !is_whole(x) : e->cls == ATOLL_TERMINAL)
+        call_check(c, ended);
+    else
+        ended(c, c->t->sb->session.state == SESSION_OVER);
+}
+
+/* What is left of the sandbox's life is all that it can have, in whole seconds where there are
+ * any. Return: false when nothing is left. */
+static bool fit_life(struct tool_call *c)
+{
+    uint64_t left = provision_left_us(c->t);
+
+    if (left == UINT64_MAX)
+        return true;
+    left = left > MARGIN_US ? left - MARGIN_US : 0;
+    if (left >= c->timeout_us)
+        return true;
+    if (left >= SECOND_US)
+        left -= left % SECOND_US;
+    c->timeout_us = left < c->timeout_us ? left : c->timeout_us;
+    return left > 0;
+}
+
+static void begin(struct tool_call *c)
+{
+    const char *const argv[] = {"sh", "-c", c->arguments.items[ARGUMENT_COMMAND].text, NULL};
+    struct atoll_exec x = {.argv = argv};
+
+    if (!fit_life(c)) {
+        call_retry(c, "%s", TEXT_LIFE_OVER);
+        return;
+    }
+    x.timeout_us = c->timeout_us;
+    /* A secret that the cut goes through is kept whole, so that it is recognised. */
+    x.capture_max = c->t->spec.spec.toolset.max_output_bytes + mask_longest(c->t->mask);
+    call_await(c, atoll_exec(c->t->sb, &x), done);
+}
+
+const struct tool_action run_command_action = {.examine = examine, .begin = begin};

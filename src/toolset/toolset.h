@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a toolset share. Calls wait in a row, and the first of them runs; it is made of
+ * operations of libatoll, one after another, each of which sets off the call's timer when it is
+ * done. The sandbox belongs to the toolset and not to the call that needed it first, so that a call
+ * may be given up at any moment.
+ *
+ *     call.c           the row: begin, end, answers and errors
+ *     provision.c      the sandbox: opening, making, losing it
+ *     run_command.c …  one file for each tool
+ *     close.c          exports, removal, the end
+ *
+ * Every text that leaves towards a model or in an error goes through the mask first.
+ */
+#pragma once
+
+#include "atoll_toolset.h"
+#include "api/api.h"
+#include "core/policy.h"
+#include "core/sandbox_id.h"
+#include "toolset/mask.h"
+#include "toolset/shown.h"
+#include "toolset/tools.h"
+#include "toolset/window.h"
+
+enum toolset_state {
+    TOOLSET_CLOSED,
+    TOOLSET_OPENING, /* a standing sandbox is being reached */
+    TOOLSET_OPEN,
+    TOOLSET_CLOSING,
+};
+
+struct tool_call {
+    struct atoll_op op;
+    struct atoll_toolset *t; /* NULL: it is done */
+    struct tool_call *next;  /* of those that wait */
+    enum tool_id tool;
+    struct tool_arguments arguments;
+    char *refused; /* why they cannot be used, masked; NULL: they can */
+    bool turned;   /* the loop came round since it is the first: it may begin */
+    bool begun;
+    bool again; /* it was begun once before, on a connection that turned out to be dead */
+
+    struct atoll_op *inner;            /* what is awaited; owned */
+    struct loop_timer step;            /* set off when that is done … */
+    void (*then)(struct tool_call *c); /* … or by one who waits for something else */
+    struct atoll_op *kept;             /* of an earlier step; owned */
+    void (*checked)(struct tool_call *c, bool lost);
+
+    uint64_t timeout_us; /* run_command: that applies */
+
+    /* read_file */
+    struct window *window;
+    int fd; /* what is being read; owned; -EBADF */
+    struct loop_source source;
+    uint8_t *piece;
+    uint64_t left; /* bytes that are still to be read */
+    bool whole;    /* neither offset nor limit were given */
+
+    struct atoll_tool_answer answer;
+    char *text;    /* of it; owned */
+    char *problem; /* of exit; owned */
+    struct atoll_exit exit;
+};
+
+struct toolset_tool {
+    struct atoll_tool told;
+    char name[TOOL_NAME_BYTES];
+    char *description, *schema; /* owned */
+};
+
+struct atoll_toolset {
+    struct atoll *a;
+    struct atoll_toolset *beside; /* a ring of all that one agent has */
+    struct atoll_spec spec;
+    char *attach_to; /* the sandbox that is used; NULL: its own */
+    char backend[BACKEND_NAME_BYTES_MAX + 1];
+    char *id;
+    struct mask *mask;
+    enum toolset_state state;
+    struct toolset_tool tools[ATOLL_TOOLS];
+    unsigned failures[TOOL__MAX]; /* in a row */
+
+    struct atoll_sandbox *sb; /* that is in use; owned */
+    struct atoll_op *making;  /* an own one on its way */
+    struct loop_timer made;
+    uint64_t life_us;  /* of the sandbox; 0: not known, or without end */
+    uint64_t ends_us;  /* CLOCK_MONOTONIC; CLOCK_NEVER */
+    bool replaced;     /* it was lost, and no answer has told of that yet */
+    struct error over; /* why no call can go on; code 0: calls can */
+
+    struct tool_call *calls, **last; /* in the order in which they were started */
+    struct atoll_op *opening, *closing;
+};
+
+/* --- toolset.c --- */
+
+/** toolset_prefix() - of the tools' names; NULL: none */
+const char *toolset_prefix(const struct atoll_toolset *t);
+
+/**
+ * toolset_describe() - make the texts of the tools anew
+ * @policy:      of a standing sandbox that was asked; NULL: not known
+ * @known:       whether it was asked
+ * @remaining_s: as in struct describe_input
+ * @endless:     as lifetime_none there
+ *
+ * Return: 0, or -ENOMEM with the texts as they were.
+ */
+int toolset_describe(struct atoll_toolset *t, bool known, const struct policy *policy,
+                     int64_t remaining_s, bool endless);
+
+/** toolset_add_secret() - mask it, as it is and as errors show it; too short is no error */
+int toolset_add_secret(struct atoll_toolset *t, const void *secret, size_t len);
+
+/** toolset_masked() - a masked copy of a whole text, owned by the caller; NULL without memory */
+char *toolset_masked(const struct atoll_toolset *t, const char *text, size_t len, size_t *ret_len);
+
+/** toolset_mask_error() - the same in place, in every part of @err */
+void toolset_mask_error(const struct atoll_toolset *t, struct error *err);
+
+/** toolset_take_error() - masked and with class @cls, from how an operation failed */
+void toolset_take_error(const struct atoll_toolset *t, const struct atoll_error *from,
+                        enum error_class cls, struct error *ret);
+
+/* --- provision.c --- */
+
+/** provision_look() - notice that the sandbox has ended: it is forgotten, or t->over is set */
+void provision_look(struct atoll_toolset *t);
+
+/** provision_make() - begin to make one, unless that is under way; calls_advance() follows */
+void provision_make(struct atoll_toolset *t);
+
+/** provision_lost() - the sandbox in use is gone, or of no use any more */
+void provision_lost(struct atoll_toolset *t);
+
+/** provision_drop() - let the handle go; an own sandbox ends, and nothing waits for that */
+void provision_drop(struct atoll_toolset *t);
+
+/** provision_left_us() - of the sandbox's life; UINT64_MAX: no end is known */
+uint64_t provision_left_us(const struct atoll_toolset *t);
+
+/** provision_stop() - give up opening and making; what is made by then is removed */
+void provision_stop(struct atoll_toolset *t);
+
+/* --- call.c --- */
+
+/** calls_advance() - begin the first call if it waits for nothing more */
+void calls_advance(struct atoll_toolset *t);
+
+/** calls_fail() - end all of them with @err */
+void calls_fail(struct atoll_toolset *t, const struct error *err);
+
+/**
+ * call_await() - go on in @then when @op is done
+ * @op: taken; NULL: there was no memory for it, and the call fails
+ */
+void call_await(struct tool_call *c, struct atoll_op *op, void (*then)(struct tool_call *c));
+
+/** call_soon() - go on in @then when the loop comes round */
+void call_soon(struct tool_call *c, void (*then)(struct tool_call *c));
+
+/** call_keep() - the operation that is done stays in c->kept, and another one may be awaited */
+void call_keep(struct tool_call *c);
+
+/**
+ * call_check() - ask whether the sandbox still stands, then go on in @checked
+ *
+ * The operation that is done is kept. A sandbox that is ending counts as lost.
+ */
+void call_check(struct tool_call *c, void (*checked)(struct tool_call *c, bool lost));
+
+/**
+ * call_answer() - the call ended well
+ * @text:  masked; taken; NULL: there was no memory for it, and the call fails
+ * @retry: it says what to mend
+ */
+void call_answer(struct tool_call *c, char *text, size_t len, bool retry);
+
+/** call_retry() - an answer that says what to mend; what is put into it is masked already */
+__attribute__((format(printf, 2, 3))) void call_retry(struct tool_call *c, const char *fmt, ...);
+
+/** call_fail() - the run must end; @err is masked here */
+void call_fail(struct tool_call *c, const struct error *err);
+
+/**
+ * call_inner_failed() - the operation that is done failed, and says nothing that the tool could
+ *
+ * Asks whether the sandbox stands where that is in doubt. Becomes an answer, if another call may do
+ * better.
+ */
+void call_inner_failed(struct tool_call *c);
+
+/** call_path() - of an argument, masked, in quotes; owned by the caller; NULL without memory */
+char *call_path(const struct tool_call *c, const char *path, size_t len);
+
+/** call_path_fits() - whether the first argument can be a file's path; otherwise it was answered */
+bool call_path_fits(struct tool_call *c);
+
+/** call_caps() - what an answer may hold */
+struct truncate_caps call_caps(const struct tool_call *c);
+
+/* --- the tools --- */
+
+/*
+ * examine: whether the arguments are usable; otherwise it has answered. begin: the sandbox stands.
+ */
+struct tool_action {
+    bool (*examine)(struct tool_call *c);
+    void (*begin)(struct tool_call *c);
+};
+
+extern const struct tool_action run_command_action, read_file_action, write_file_action,
+    list_directory_action;
+
+/** read_file_done() - free what such a call holds, whatever it is in */
+void read_file_done(struct tool_call *c);
+
+/* --- close.c --- */
+
+/** close_continue() - creation, which the close has waited for, is over */
+void close_continue(struct atoll_toolset *t);
+
+/** close_abandon() - the toolset goes: the close is cancelled */
+void close_abandon(struct atoll_toolset *t);
