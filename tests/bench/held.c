@@ -5,6 +5,8 @@
  *
  * held exec N            N rounds of `sh -c true`: "inside", by the library; "host", posix_spawn
  *
+ * held tool N           N rounds of `true`: "tool", as a call of a toolset; "exec", by atoll_exec()
+ *
  * held files N           N rounds of "stat", "read" and "write" of 100 bytes in a sandbox
  *
  * held read N FILE       N rounds of reading a whole file of FILE's size: "inside", a sandbox's
@@ -35,6 +37,7 @@
 #include <unistd.h>
 
 #include "atoll.h"
+#include "atoll_toolset.h"
 
 enum {
     LIMIT_US = 60000000,
@@ -226,6 +229,64 @@ static int bench_exec(struct bench *b, int rounds)
     return 0;
 }
 
+static int call_tool(struct atoll_toolset *t)
+{
+    static const char name[] = "run_command", arguments[] = "{\"command\":\"true\"}";
+    struct atoll_op *op = atoll_tool_call(t, name, arguments, sizeof arguments - 1);
+    int r = finish(op, name);
+
+    if (r == 0 && strcmp(atoll_op_answer(op)->text, "(no output)") != 0)
+        r = fail(name, atoll_op_answer(op)->text);
+    atoll_op_free(op);
+    return r;
+}
+
+/* Both in the toolset's own sandbox, since two sandboxes differ a little in speed. */
+static int tool_rounds(struct bench *b, struct atoll_toolset *t, int rounds)
+{
+    static const char *const argv[] = {"sh", "-c", "true", NULL};
+    int warm = warm_up(rounds);
+    struct atoll_op *op = atoll_open(b->a, atoll_toolset_sandbox(t));
+
+    b->sb = finish(op, "open") == 0 ? atoll_op_sandbox(op) : NULL;
+    atoll_op_free(op);
+    if (!b->sb)
+        return -1;
+    for (int round = 0; round < warm + rounds; round++)
+        for (int turn = 0; turn < 2; turn++) {
+            int tool = (turn + round) % 2;
+            uint64_t began = now_ns();
+
+            if ((tool ? call_tool(t) : run_inside(b, argv)) < 0)
+                return -1;
+            if (round >= warm)
+                tell(tool ? "tool" : "exec", now_ns() - began);
+        }
+    return 0;
+}
+
+static int bench_tool(struct bench *b, int rounds)
+{
+    struct atoll_toolset *t = NULL;
+    struct atoll_sandbox *made = create(b, 0);
+    struct atoll_spec *spec = atoll_spec_new();
+    struct atoll_error err = {.message = "out of memory"};
+    int r = -1;
+
+    if (!made || !spec)
+        return fail("tool", err.message);
+    (void)snprintf(b->ids[b->n_ids++], ID_BYTES, "%s", atoll_sandbox_id(made));
+    const struct atoll_toolset_options options = {.sandbox = atoll_sandbox_id(made)};
+    if (atoll_toolset_new(b->a, spec, &options, &t, &err) < 0)
+        (void)fail("toolset", err.message);
+    else if (finish_and_free(atoll_toolset_open(t), "open") == 0)
+        r = tool_rounds(b, t, rounds);
+    atoll_toolset_free(t);
+    atoll_spec_free(spec);
+    atoll_sandbox_free(made);
+    return r;
+}
+
 static int bench_files(struct bench *b, int rounds)
 {
     static const char path[] = "small";
@@ -414,6 +475,8 @@ static int measure(struct bench *b, int argc, char **argv)
 
     if (argc == 3 && strcmp(what, "exec") == 0)
         return bench_exec(b, number(argv[2], 1000000));
+    if (argc == 3 && strcmp(what, "tool") == 0)
+        return bench_tool(b, number(argv[2], 1000000));
     if (argc == 3 && strcmp(what, "files") == 0)
         return bench_files(b, number(argv[2], 1000000));
     if (argc == 4 && strcmp(what, "read") == 0)
@@ -422,7 +485,8 @@ static int measure(struct bench *b, int argc, char **argv)
         return bench_keep(b, (const char *const *)(uintptr_t)(argv + 2));
     if (argc == 4 && strcmp(what, "crowd") == 0)
         return bench_crowd(b, number(argv[2], 1000000), number(argv[3], COUNT_MAX));
-    (void)fputs("usage: held exec N | files N | read N FILE | keep COMMAND... | crowd N COUNT\n",
+    (void)fputs("usage: held exec N | tool N | files N | read N FILE | keep COMMAND... | "
+                "crowd N COUNT\n",
                 stderr);
     return -1;
 }

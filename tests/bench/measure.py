@@ -170,6 +170,30 @@ def one_held(account, *command):
         yield program.expect(lambda line: line)
 
 
+def seconds(account, command):
+    """How long a program takes that must succeed, as the account."""
+    began = time.monotonic()
+    subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True,
+                   timeout=LIMIT_S, **account.popen_held())
+    return time.monotonic() - began
+
+
+def export_seconds(account, rounds, commands, out):
+    """Medians of commands that each make the file or folder out, interleaved; out is removed between them."""
+    times = [[] for _ in commands]
+    for number in range(1 + rounds):
+        turns = list(zip(commands, times))
+        for command, found in turns if number % 2 else reversed(turns):
+            if out.is_dir():
+                shutil.rmtree(out)
+            out.unlink(missing_ok=True)
+            os.sync()
+            took = seconds(account, command)
+            if number:
+                found.append(took)
+    return [statistics.median(found) for found in times]
+
+
 def crowd_refusal(account, count):
     """Why the account cannot have that many live sandboxes, or nothing."""
     needed = 2 * count + 100  # keeper and init of each, and what the account runs already
@@ -286,6 +310,22 @@ def kernel_kib(account, count):
     with live_sandboxes(account, count):
         time.sleep(0.5)
         return {name: (field_kib("/proc/meminfo", {name}) - before[name]) / count for name in names}
+
+
+def highest_kib(account, command):
+    """Highest resident memory of one program that must succeed."""
+    program = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               **account.popen_held())
+    peak = 0
+    while program.poll() is None:
+        try:
+            peak = max(peak, field_kib(f"/proc/{program.pid}/status", {"VmHWM"}))
+        except OSError:
+            pass
+        time.sleep(0.01)
+    if program.returncode != 0 or peak == 0:
+        raise RuntimeError(f"memory could not be read: {peak}, status {program.returncode}")
+    return peak
 
 
 def peak_memory_kib(account, command):
