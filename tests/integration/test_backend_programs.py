@@ -117,7 +117,7 @@ for one in Misbehaving.RUNNING:
 
 
 class Page(ProgramTest):
-    """docs/howto/write_a_backend.md, word for word."""
+    """The program on docs/howto/write_a_backend.md; what is typed there, test_howto.py types."""
 
     PAGE = HERE.parents[1] / "docs/howto/write_a_backend.md"
     HEADERS = next((p for p in HERE.parents[1].glob("installed/**/include") if (p / "atoll_backend.h").exists()),
@@ -125,10 +125,11 @@ class Page(ProgramTest):
 
     def blocks(self):
         """The code blocks of the page: language and text."""
-        return re.findall(r"^```(\w+)\n(.*?)^```$", self.PAGE.read_text(), re.MULTILINE | re.DOTALL)
+        return re.findall(r"^```(\w+)[^\n]*\n(.*?)^```$", self.PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
     def test_the_smallest_backend_compiles(self):
         source = "".join(text for language, text in self.blocks() if language == "c")
+        self.assertIn("int main", source)
         compiler = self.need("cc")
         folder = self.folder()
         (folder / "hello.c").write_text(source)
@@ -136,26 +137,6 @@ class Page(ProgramTest):
                    "-c", "hello.c", "-o", "hello.o"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
-
-    def test_its_conversation_is_what_the_example_says(self):
-        shown = [text for language, text in self.blocks() if language == "console"]
-        self.assertTrue(shown)
-        backend = driver.Folder(self.folder())
-        self.install("folder", *backend.arguments)
-        sandbox = None
-        for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(shown), re.MULTILINE):
-            words = line.replace("$ID", sandbox or "").split()
-            if words[0] != "atoll":
-                continue  # building and installing
-            words = [w.strip("'") for w in words[1:]]
-            done = self.atoll(*words)
-            said = (done.stdout + done.stderr).decode()
-            if expected.startswith("folder:"):
-                sandbox = said.strip()
-                self.assertRegex(sandbox, r"^folder:[0-9a-f]{20}$")
-            else:
-                self.assertEqual(" ".join(said.split()), " ".join(expected.split()), line)
-        self.assertIsNotNone(sandbox)
 
 
 class Examples(ProgramTest):

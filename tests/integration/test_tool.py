@@ -276,7 +276,7 @@ class Descriptions(ToolTest):
         self.assert_refused(self.atoll("tool", "--describe", "--spec", "/nonexistent"), "/nonexistent")
 
     def test_a_backend_program_is_asked_what_it_can_enforce(self):
-        path = {"PATH": f"{Path(ATOLL).parent}:{os.environ['PATH']}"}
+        path = {"PATH": f"{Path(ATOLL).parent}:{os.environ['PATH']}", "ATOLL_FOLDER_DIR": str(self.folder())}
         refused = self.atoll("tool", "--describe", "--backend", "folder", env=path)
         self.assert_refused(refused, "spec.block_network", "the backend folder refuses it")
         text = self.good("tool", "--describe", "--backend", "folder", "--open-network", env=path)

@@ -492,6 +492,20 @@ static void the_process_dies_with_its_parent(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
+/* A set of signals as proc(5) tells it, without the two that the C library keeps for itself and
+ * that whoever started this test may ignore. */
+static uint64_t signals_of(const char *status, const char *set)
+{
+    const uint64_t own = UINT64_C(3) << 31;
+    const char *at = strstr(status, set);
+    uint64_t found = 0;
+
+    assert_non_null(at);
+    for (at += strlen(set) + 1; *at != '\n'; at++)
+        found = found * 16 + (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return found & ~own;
+}
+
 static void handlers_of_the_caller_do_not_run_in_the_process(void **state)
 {
     struct scene *s = *state;
@@ -509,9 +523,9 @@ static void handlers_of_the_caller_do_not_run_in_the_process(void **state)
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)find_child());
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
-    assert_non_null(strstr(text, "SigBlk:\t0000000000000000"));
-    assert_non_null(strstr(text, "SigCgt:\t0000000000000000"));
-    assert_non_null(strstr(text, "SigIgn:\t0000000001000000")); /* SIGXFSZ */
+    assert_int_equal(signals_of(text, "SigBlk:"), 0);
+    assert_int_equal(signals_of(text, "SigCgt:"), 0);
+    assert_int_equal(signals_of(text, "SigIgn:"), 1 << (SIGXFSZ - 1));
     (void)signal(SIGUSR1, SIG_DFL);
 }
 
