@@ -10,6 +10,7 @@
 #include "client/stage.h"
 #include "core/backends.h"
 #include "core/sandbox_id.h"
+#include "core/spec_copy.h"
 #include "core/spec_rules.h"
 #include "wire/sandbox_info.h"
 #include "base/guards.h"
@@ -374,29 +375,6 @@ static void attend(struct atoll_sandbox *sb)
     sb->session.greeted = keeper_greeted;
 }
 
-/* The spec itself is only borrowed, and it is needed again when the backend has answered. */
-static int copy_spec(struct create_op *c, const struct spec *spec, struct error *err)
-{
-    size_t size = spec_size(spec);
-    _cleanup_free_ uint8_t *buf = malloc(size);
-    struct writer w = writer_over(buf, buf ? size : 0);
-    int r = buf ? 0 : -ENOMEM;
-
-    if (r == 0)
-        spec_encode(&w, spec);
-    if (r == 0)
-        r = w.bad ? -E2BIG : spec_decode(reader_over(buf, writer_len(&w)), &c->spec);
-    if (r == 0) {
-        free(c->spec.backend);
-        c->spec.backend = strdup(spec->backend);
-        r = c->spec.backend ? 0 : -ENOMEM;
-    }
-    for (size_t i = 0; r == 0 && i < spec->inputs.n; i++)
-        r = string_list_add(&c->spec.inputs, spec->inputs.items[i]);
-    return r == 0 ? 0
-                  : error_set(err, ERROR_TERMINAL, -r, "cannot keep the spec: %s", strerror(-r));
-}
-
 static void described(struct description *d, const struct error *err)
 {
     struct create_op *c = d->owner;
@@ -418,9 +396,11 @@ static int create(struct create_op *c, struct atoll_spec *spec, unsigned flags, 
                 : check_spec(spec, err);
 
     if (r == 0)
-        r = copy_spec(c, &spec->spec, err);
+        r = spec_copy(&spec->spec, UINT64_MAX, &c->spec); /* it is only lent */
     if (r == 0 && spec->spec.workdir && !(sb->workdir = strdup(spec->spec.workdir)))
-        r = error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+        r = -ENOMEM;
+    if (r == -ENOMEM && err->code == 0)
+        (void)error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
     if (r == 0)
         r = start_session(c, &spec->spec, err);
     attend(sb);

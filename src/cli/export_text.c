@@ -28,12 +28,15 @@ void export_text_published(FILE *f, const struct atoll_exported *x)
 
 json_t *export_text_json(const struct atoll_exported *x)
 {
-    json_t *o = json_pack("{s:I, s:I, s:s?}", "files", (json_int_t)x->files, "bytes",
-                          (json_int_t)x->bytes, "sha256", x->sha256);
+    json_t *o = json_object(),
+           *rest = json_pack("{s:I, s:I, s:s?}", "files", (json_int_t)x->files, "bytes",
+                             (json_int_t)x->bytes, "sha256", x->sha256);
 
-    if (o && (name_set_json(o, "path", x->path) < 0 || name_set_json(o, "url", x->url) < 0)) {
+    if (!o || name_set_json(o, "path", x->path) < 0 || name_set_json(o, "url", x->url) < 0 ||
+        json_object_update(o, rest) < 0) {
         json_decref(o);
         o = NULL;
     }
+    json_decref(rest);
     return o;
 }

@@ -97,7 +97,8 @@ static int write_failed(const char *name, int code, struct error *err)
 
 int print_json(FILE *f, json_t *value, struct error *err)
 {
-    _cleanup_free_ char *text = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    _cleanup_free_ char *text =
+        value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(16)) : NULL;
 
     json_decref(value);
     if (!text)
