@@ -179,8 +179,9 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
 
 /* The file is larger than what may be read, or it has no size and no end. */
 #define TEXT_READ_TOO_LARGE                                                                        \
-    "%s has %s, which is more than the read limit of %s. Use %s with head, tail, sed -n or grep "  \
-    "to see a part of it." /* PATH, SIZE, SIZE, TOOL run_command */
+    "%s has %s, which is more than the read limit of %s. Give offset and limit to see some of "    \
+    "its lines, or use %s with head, tail, sed -n or grep." /* PATH, SIZE, SIZE, TOOL run_command  \
+                                                             */
 #define TEXT_READ_ENDLESS                                                                          \
     "%s holds more than the read limit of %s. Use %s with head, tail, sed -n or grep to see a "    \
     "part of it." /* PATH, SIZE, TOOL run_command */
