@@ -44,7 +44,8 @@ static void check_stream(const struct mask *m, const char *file, size_t len, siz
     unsigned seed = (unsigned)len;
     const char *got;
 
-    check(s && mask_text(m, file, len, 0, &whole, &whole_len) == 0);
+    check(s);
+    check(mask_text(m, file, len, 0, &whole, &whole_len) == 0);
     check(whole[whole_len] == '\0');
     do {
         size_t piece = next_piece(&seed, most, len - at);
