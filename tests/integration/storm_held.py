@@ -27,10 +27,15 @@ def kill(pid):
 class Storm(support.HeldTest):
     def look(self):
         """What `list` says is so: everything in it can be used, and nothing lives that is not in it."""
-        listed = self.listed()
+        listed = []
+
+        def agree():  # a sandbox whose creator was killed may appear a moment later
+            listed[:] = self.listed()
+            return len(support.inits()) == len(listed)
+
+        support.wait_for(agree, "a list of all that lives and nothing else", support.GONE_S)
         for sandbox in listed:
             self.assertEqual(self.exec(sandbox, "echo alive"), b"alive\n")
-        support.wait_for(lambda: len(support.inits()) == len(listed), "the end of all others", support.GONE_S)
         return listed
 
     def kill_creator(self, chance, _sandbox):
