@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "toolset/texts.h"
 #include "wire/control.h"
 #include "base/guards.h"
 
@@ -34,8 +35,8 @@ static const struct option version_options[] = {
 
 static void version_text(FILE *f, const char *protocol)
 {
-    fprintf(f, "atoll %s\nprotocol %s\narch %s\ncompiler %s\n", program_version(), protocol,
-            VERSION_ARCH, VERSION_COMPILER);
+    fprintf(f, "atoll %s\nprotocol %s\ntool texts %d\narch %s\ncompiler %s\n", program_version(),
+            protocol, TEXTS_VERSION, VERSION_ARCH, VERSION_COMPILER);
 }
 
 static int version_run(struct cli *cli, int argc, char **argv, struct error *err)
@@ -57,17 +58,20 @@ static int version_run(struct cli *cli, int argc, char **argv, struct error *err
         return CLI_EXIT_OK;
     }
     return print_json(cli->out,
-                      json_pack("{s:s, s:s, s:s, s:s}", "name", "atoll", "version",
-                                program_version(), "protocol", protocol, "arch", VERSION_ARCH),
+                      json_pack("{s:s, s:s, s:s, s:i, s:s}", "name", "atoll", "version",
+                                program_version(), "protocol", protocol, "tool_texts",
+                                TEXTS_VERSION, "arch", VERSION_ARCH),
                       err);
 }
 
 const struct command cmd_version = {
     .name = "version",
-    .summary = "print the versions of the program and of its protocol",
+    .summary = "print the versions of the program, its protocol and its texts for models",
     .usage = "[--json]",
-    .description = "Prints the version of atoll, the version of the protocol that it speaks with "
-                   "its sandboxes, and for which architecture it was built.",
+    .description =
+        "Prints the version of atoll, of the protocol that it speaks with its sandboxes, "
+        "and of the texts that its tools show to models, and for which architecture it "
+        "was built.",
     .options = version_options,
     .n_options = ARRAY_SIZE(version_options),
     .run = version_run,

@@ -225,7 +225,8 @@ void call_await(struct tool_call *c, struct atoll_op *op, void (*then)(struct to
     op_await(op, &c->step);
 }
 
-void call_keep(struct tool_call *c)
+/* The operation that is done stays, and another one may be awaited. */
+static void keep_inner(struct tool_call *c)
 {
     atoll_op_free(c->kept);
     c->kept = TAKE_PTR(c->inner);
@@ -256,7 +257,7 @@ void call_check(struct tool_call *c, void (*checked)(struct tool_call *c, bool l
         return;
     }
     c->checked = checked;
-    call_keep(c);
+    keep_inner(c);
     call_await(c, atoll_inspect(c->t->sb), heard);
 }
 

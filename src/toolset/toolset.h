@@ -160,9 +160,6 @@ void call_await(struct tool_call *c, struct atoll_op *op, void (*then)(struct to
 /** call_soon() - go on in @then when the loop comes round */
 void call_soon(struct tool_call *c, void (*then)(struct tool_call *c));
 
-/** call_keep() - the operation that is done stays in c->kept, and another one may be awaited */
-void call_keep(struct tool_call *c);
-
 /**
  * call_check() - ask whether the sandbox still stands, then go on in @checked
  *
