@@ -401,11 +401,13 @@ int session_ask(struct session *s, struct session_request *q, uint16_t type, con
         return refuse_old(s, feature, err);
     q->id = ++s->last_id;
     int r = channel_send(&s->channel, type, q->id, w ? w->start : NULL, len, fds, n_fds);
-    if (r < 0) {
+    if (r < 0)
         note_broken(s, -r);
+    /* A peer that is gone may have left word of why: that, still unread, is the answer. */
+    if (r < 0 && r != -EPIPE && r != -ECONNRESET)
         return out_of_reach(s, -r, err);
-    }
-    watch_again(s);
+    if (r == 0)
+        watch_again(s);
     q->session = s;
     q->link = &s->requests;
     q->next = s->requests;

@@ -120,7 +120,8 @@ int session_watch(struct session *s, struct loop *l, struct error *err);
  * @fds: borrowed; must be none in-band
  *
  * Return: 0; or a negative errno with an error, and @q is not under way: the session is over, the
- * message does not fit, or the peer's version lacks the request.
+ * message does not fit, or the peer's version lacks the request. A peer found gone by the sending
+ * is told to failed, after what it still said has been read.
  */
 int session_ask(struct session *s, struct session_request *q, uint16_t type, const struct writer *w,
                 const int *fds, size_t n_fds, struct error *err);

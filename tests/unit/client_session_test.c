@@ -49,6 +49,8 @@ static int on_told(struct session_request *q, struct message *m)
     a->type = m->type;
     if (m->type == MSG_ERROR && session_error(m, &a->error) < 0)
         return -EPROTO;
+    if (m->type == MSG_ERROR)
+        session_forget(q); /* nothing more is said about it */
     loop.stop = true;
     return a->answer;
 }
@@ -259,6 +261,29 @@ static void a_keeper_that_is_gone_is_told_of_after_its_last_words(void **state)
     struct error err = ERROR_INIT;
     assert_int_equal(session_ask(&session, &a.request, MSG_PS, NULL, NULL, 0, &err), -EPIPE);
     assert_string_equal(err.message, "the sandbox's keeper is gone");
+}
+
+static void what_a_peer_said_before_it_went_counts_when_more_is_asked(void **state)
+{
+    struct asked a, b;
+    struct error said = {.cls = ERROR_USAGE, .code = ENOSPC, .message = "there is no room"};
+    uint8_t buf[256];
+    struct writer w = writer_over(buf, sizeof buf);
+
+    (void)state;
+    meet_version(1, 1);
+    ask(&a, MSG_CREATE);
+    fault_encode(&w, &said);
+    fake_send(&peer, MSG_ERROR, a.request.id, &w);
+    channel_done(&peer); /* CREATE is unread: what is asked next meets ECONNRESET or EPIPE */
+    ask(&b, MSG_EXEC);
+    run_on();
+    assert_int_equal(a.told, 1);
+    assert_string_equal(a.error.message, "there is no room");
+    if (session.state != SESSION_OVER)
+        run_on();
+    assert_int_equal(b.failed, 1);
+    assert_string_equal(b.error.message, "the sandbox's keeper is gone");
 }
 
 static void what_a_request_cannot_understand_ends_the_session(void **state)
@@ -498,6 +523,7 @@ int main(int argc, char **argv)
         SESSION_TEST(what_was_asked_before_the_greeting_fails_by_it),
         SESSION_TEST(the_end_of_a_sandbox_fails_what_is_under_way),
         SESSION_TEST(a_keeper_that_is_gone_is_told_of_after_its_last_words),
+        SESSION_TEST(what_a_peer_said_before_it_went_counts_when_more_is_asked),
         SESSION_TEST(what_a_request_cannot_understand_ends_the_session),
         SESSION_TEST(closing_fails_what_is_under_way),
         SESSION_TEST(a_backend_program_is_spoken_with_in_band),
