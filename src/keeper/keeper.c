@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/rest.h"
 #include "core/backends.h"
 #include "core/limits.h"
 #include "core/state.h"
@@ -37,7 +38,10 @@ int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *p
 
 void keeper_active(struct keeper *k)
 {
-    if (k->state == KEEPER_RUNNING && k->spec.idle_timeout_us > 0)
+    if (k->state != KEEPER_RUNNING)
+        return;
+    loop_at(&k->loop, &k->rest_timer, clock_after_us(REST_AFTER_US));
+    if (k->spec.idle_timeout_us > 0)
         loop_at(&k->loop, &k->idle_timer,
                 k->n_commands > 0 ? CLOCK_NEVER : clock_after_us(k->spec.idle_timeout_us));
 }
@@ -90,6 +94,14 @@ void keeper_end(struct keeper *k, enum ended_by by)
     /* Nothing of it is left: only now it is said. */
     commands_abandon(k, reasons[by]);
     tell_ended(k);
+}
+
+static int rest(struct loop *l, struct loop_timer *t)
+{
+    (void)l;
+    (void)t;
+    rest_memory(); /* of a thousand sandboxes most have nothing to do */
+    return 0;
 }
 
 static int create_overdue(struct loop *l, struct loop_timer *t)
@@ -357,6 +369,7 @@ void keeper_create(struct keeper *k, struct connection *c, struct message *m)
     }
     k->create_timer = (struct loop_timer){.name = "create", .owner = k, .due = create_overdue};
     k->lifetime_timer = (struct loop_timer){.name = "lifetime", .owner = k, .due = lifetime_over};
+    k->rest_timer = (struct loop_timer){.name = "rest", .owner = k, .due = rest};
     k->idle_timer = (struct loop_timer){.name = "idle", .owner = k, .due = idle_too_long};
     loop_at(&k->loop, &k->create_timer, clock_after_us(LIMIT_CREATE_US));
 }

@@ -38,7 +38,7 @@ struct keeper {
     struct channel init;
     int listen_fd; /* of a held sandbox, owned; else -EBADF */
     struct loop_source listen_source, init_source, signal_source, process_source;
-    struct loop_timer create_timer, lifetime_timer, idle_timer, listen_timer;
+    struct loop_timer create_timer, lifetime_timer, idle_timer, listen_timer, rest_timer;
     struct spec spec;
     struct sandbox sandbox;
     struct place place;
@@ -76,7 +76,7 @@ void keeper_create(struct keeper *k, struct connection *c, struct message *m);
 int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *payload, size_t len,
                      const int *fds, size_t n_fds);
 
-/** keeper_active() - something was asked or has ended: the idle time starts again */
+/** keeper_active() - something was asked or has ended: idle time and rest start again */
 void keeper_active(struct keeper *k);
 
 /** keeper_end() - end the sandbox now, tell the clients, and stop the loop */
