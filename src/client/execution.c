@@ -71,7 +71,9 @@ static int hear_error(struct execution *c, const struct message *m)
     if (session_error(m, &err) < 0)
         return -EPROTO;
     if (err.code == EPIPE && c->flags & EXEC_IN_BAND && c->flags & EXEC_STDIN)
-        return 0;                              /* input that crossed the command's end */
+        return 0; /* input that crossed the command's end */
+    if (err.code == ENOSYS && c->stop_asked && !c->kill_asked)
+        return execution_kill(c) < 0 ? -EPROTO : 0;
     if (err.code == ENOSYS && c->kill_asked) { /* CANCEL was that: this is all that is left */
         (void)execution_signal(c, SIGKILL);
         return 0;
@@ -169,15 +171,28 @@ int execution_start(struct execution *c, struct session *s, const struct exec_re
     return 0;
 }
 
-int execution_signal(struct execution *c, int signal)
+static int send_signal(struct execution *c, int signal, uint32_t flags)
 {
-    uint8_t buf[32];
+    uint8_t buf[64];
     struct writer w = writer_over(buf, sizeof buf);
 
     if (!c->running || !c->request.session)
         return -ESRCH;
     field_put_u32(&w, TAG_SIGNAL, (uint32_t)signal);
+    if (flags != 0)
+        field_put_u32(&w, TAG_SIGNAL_FLAGS, flags);
     return session_tell(c->request.session, MSG_SIGNAL, c->request.id, &w);
+}
+
+int execution_signal(struct execution *c, int signal)
+{
+    return send_signal(c, signal, 0);
+}
+
+int execution_stop(struct execution *c, int signal)
+{
+    c->stop_asked = true;
+    return send_signal(c, signal, SIGNAL_ENDS_ALL);
 }
 
 void execution_resize(struct execution *c, uint16_t rows, uint16_t columns)

@@ -26,7 +26,7 @@ struct execution {
     uint32_t flags;              /* as sent */
     uint32_t number;             /* in the sandbox; 0: not told */
     uint32_t pid;                /* inside; 0: not told */
-    bool kill_asked;
+    bool stop_asked, kill_asked;
     bool running;            /* asked for, and not yet over */
     struct exit_report exit; /* without its interpreter, which is below */
     char interpreter[INTERPRETER_BYTES_MAX + 1];
@@ -49,6 +49,14 @@ int execution_start(struct execution *c, struct session *s, const struct exec_re
 
 /** execution_signal() - to its process group; 0 or a negative errno */
 int execution_signal(struct execution *c, int signal);
+
+/**
+ * execution_stop() - the same, and whatever it left ends with it: then its end is that of all of it
+ *
+ * A peer that cannot send signals is asked to kill it; one that does not know the latter leaves
+ * what the command left. 0 or a negative errno.
+ */
+int execution_stop(struct execution *c, int signal);
 
 /** execution_resize() - the size of a terminal in-band */
 void execution_resize(struct execution *c, uint16_t rows, uint16_t columns);

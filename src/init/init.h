@@ -36,7 +36,8 @@ struct command {
     pid_t pid;     /* 0: a free row */
     uint64_t mark; /* inode of its cgroup namespace, which all its processes share */
     uint64_t since_us;
-    bool last; /* init ends with it, unless processes are left (EXEC_LAST) */
+    bool last;     /* init ends with it, unless processes are left (EXEC_LAST) */
+    bool ends_all; /* what it leaves is killed (SIGNAL_ENDS_ALL) */
 };
 
 struct init {

@@ -13,9 +13,11 @@
 
 static void signal_command(struct init *i, uint32_t id, struct reader message)
 {
-    const struct command *c = command_find(i, id);
-    uint32_t signal;
+    struct command *c = command_find(i, id);
+    uint32_t signal, flags;
 
+    if (c && number_decode(message, TAG_SIGNAL_FLAGS, &flags) == 0 && flags & SIGNAL_ENDS_ALL)
+        c->ends_all = true;
     /* Every command leads a session and so a process group; it may have ended meanwhile. */
     if (c && number_decode(message, TAG_SIGNAL, &signal) == 0 && signal <= 64 &&
         kill(-c->pid, (int)signal) < 0)

@@ -68,6 +68,13 @@ static void reap(pid_t pid)
         ;
 }
 
+/* Its first process has ended. What will not die ends with init, and the sandbox with it. */
+static void end_rest(struct init *i, const struct command *c)
+{
+    if (kill_marked(i, c->mark) < 0)
+        _exit(1);
+}
+
 void reap_all(struct init *i)
 {
     struct rusage use;
@@ -84,11 +91,16 @@ void reap_all(struct init *i)
         struct command ended = *row;
         row->pid = 0;
         /* Whoever waits for it hears first, since freeing it takes a while. With the last one it
-         * has to be seen whether it left any behind. */
-        if (ended.last)
+         * has to be seen whether it left any behind, and with one that takes all with it they have
+         * to be gone. */
+        bool first = ended.last || ended.ends_all;
+
+        if (first)
             reap(pid);
+        if (ended.ends_all)
+            end_rest(i, &ended);
         report_exit(&ended, &info, &use);
-        if (!ended.last)
+        if (!first)
             reap(pid);
     }
 }

@@ -98,6 +98,7 @@ enum field_tag {
     TAG_DATA,
     TAG_CREDIT,
     TAG_PID,
+    TAG_SIGNAL_FLAGS,
 
     TAG_EXIT_CODE = 48,
     TAG_REASON,
@@ -208,6 +209,11 @@ enum exec_flags {
                                    dropped, no descriptors; answered by STARTED, never by EXITED */
     EXEC_FILES = 1 << 7,        /* between a keeper and init only: serve file operations on the one
                                    descriptor that comes along */
+};
+
+enum signal_flags {
+    SIGNAL_ENDS_ALL = 1 << 0, /* when the command ends now, all that it started ends with it: EXITED
+                                 comes when every process of it is dead */
 };
 
 enum {

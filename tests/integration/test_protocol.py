@@ -336,6 +336,18 @@ class Ends(ProtocolTest):
         self.assertEqual(report[Tag.REASON], Reason.TIMEOUT)
         self.assertEqual(keeper.run("echo ok"), (0, "ok\n"))
 
+    def test_a_signal_may_make_the_end_of_a_command_that_of_all_it_started(self):
+        keeper = self.keeper()
+        keeper.run("sleep 3001 >/dev/null 2>&1 & true")
+        for flags, name, left in ((0, "sleep 2001", 1), (1, "sleep 2002", 0)):
+            number = keeper.shell(f"setsid sh -c 'echo up; exec >/dev/null 2>&1 {name}' & sleep 2003")
+            keeper.next(lambda m: m.type == Type.OUTPUT and m[Tag.DATA] == b"up\n")
+            keeper.request(Type.SIGNAL, (Tag.SIGNAL, signal.SIGTERM), (Tag.SIGNAL_FLAGS, flags), number=number)
+            report, _, _ = keeper.finish(number)
+            self.assertEqual((report[Tag.REASON], report[Tag.SIGNAL]), (Reason.EXITED, signal.SIGTERM))
+            self.assertEqual(self.living(keeper, name), left)
+            self.assertEqual(self.living(keeper, "sleep 3001"), 1)
+
     def test_a_signal_reaches_the_process_group(self):
         keeper = self.keeper()
         number = keeper.shell("trap 'echo caught; exit 7' USR1; echo ready; while :; do sleep 0.05; done")

@@ -4,7 +4,7 @@
     fake_backend.py FOLDER
 
 FOLDER/script.json has a list for each kind of request ("create", "open", "exec", "read", "write", "list", "stat",
-"inspect", "destroy"). The first request of a kind, counted over all processes, follows the first entry, the
+"inspect", "destroy", "signal"). The first request of a kind, counted over all processes, follows the first entry, the
 second one the second; the last entry holds for all that come after. Without a list a request is answered well.
 FOLDER/requests.jsonl gets one line for each request: {"kind", "sandbox", …} with its fields.
 
@@ -16,6 +16,7 @@ An entry is a dictionary:
     vanish     the program exits without a word
     id         create: of the sandbox; otherwise "fake1", "fake2", …
     stdout, stderr, code, signal, reason, applied_us    exec
+    early, mute    exec: what it writes as soon as it runs; nobody is told that it does
     data       read: a text
     entries    list: [name, kind] pairs
     size, file_kind    stat; the size is that of the first entry for read, unless given
@@ -30,7 +31,7 @@ import sys
 import time
 from pathlib import Path
 
-from protocol import FRAME, MORE, PAYLOAD_MAX, Class, Kind, Reason, Tag, Type, decode_all, encode, hello
+from protocol import FRAME, MORE, PAYLOAD_MAX, Class, Exec, Kind, Reason, Tag, Type, decode_all, encode, hello
 
 FOLDER = Path(sys.argv[1])
 FEATURES = "exec stdin signal timeout files ranges list inspect ps reopen".split()
@@ -217,6 +218,14 @@ def describe(number):
     send(Type.DESCRIBED, number, head + b"".join(rules))
 
 
+def started(number, entry):
+    """A command runs, and writes first what it has to say at once."""
+    say(Type.STARTED, number, (Tag.PID, 2), (Tag.COMMAND_NUMBER, number))
+    if "early" in entry:
+        say(Type.OUTPUT, number, (Tag.STREAM, 1), (Tag.DATA, entry["early"].encode()))
+    flush()
+
+
 def cancel(target):
     """A request that waits is given up; a command is killed by that."""
     for item in list(waiting):
@@ -237,13 +246,21 @@ def handle(kind, number, pairs):
         describe(number)
     elif kind == Type.CANCEL:
         cancel(number)
-    elif kind in (Type.CREDIT, Type.INPUT, Type.SIGNAL, Type.COMMIT):
+    elif kind == Type.STOP:
+        cancel(dict(pairs)[Tag.COMMAND_NUMBER])
+    elif kind == Type.SIGNAL:
+        if "error" in (entry := entry_of("signal", note("signal", pairs))):
+            fail(number, entry["error"])
+    elif kind in (Type.CREDIT, Type.INPUT, Type.COMMIT):
         pass
     elif kind in KINDS:
         word = KINDS[kind]
         if kind == Type.OPEN:
             sandbox = dict(pairs)[Tag.SANDBOX_ID]
         entry = entry_of(word, note(word, pairs))
+        reported = kind == Type.EXEC and dict(pairs).get(Tag.EXEC_FLAGS, 0) & Exec.REPORT_START
+        if reported and ("until" in entry or "error" not in entry) and "mute" not in entry:
+            started(number, entry)
         if "until" in entry:
             waiting.append((Path(entry["until"]), word, number, entry))
         else:
