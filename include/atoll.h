@@ -424,7 +424,8 @@ const char *atoll_op_skipped(const struct atoll_op *op, size_t i);
 /**
  * atoll_export() - publish files and folders of a sandbox
  * @exports:   "PATH=URL", NULL-terminated; a PATH with *, ? or [ is a pattern, and its URL then a
- *             folder. URL is file:///PATH
+ *             folder. URL is file:///PATH; {id} in it is the sandbox's id, {time} the time of this
+ *             call in UTC, as 20261130T065347Z, and %7B and %7D are braces
  * @max_bytes: of one file; 0: 1 GiB
  *
  * Everything is copied next to its destination first, under another name, and compared with what
@@ -438,8 +439,9 @@ struct atoll_op *atoll_export(struct atoll_sandbox *sb, const char *const *expor
                               uint64_t max_bytes);
 
 struct atoll_exported {
-    const char *path, *url; /* as they were asked for */
-    const char *sha256;     /* of a single file, in hexadecimal; NULL: a folder, see its manifest */
+    const char *path;   /* as it was asked for */
+    const char *url;    /* the same, with {id} and {time} filled */
+    const char *sha256; /* of a single file, in hexadecimal; NULL: a folder, see its manifest */
     uint64_t files, bytes;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The toolset: what an agent is given. Four tools that act in a sandbox, with texts, limits and
- * classes of failure that let a model succeed; and at the end of the run the files that were
- * promised, published whole or not at all.
+ * The toolset: what an agent is given. Four tools that act in a sandbox, and those of toolset.tools
+ * beside them, with texts, limits and classes of failure that let a model succeed; and at the end
+ * of the run the files that were promised, published whole or not at all.
  *
  *     struct atoll_toolset *t;
  *     atoll_toolset_new(a, spec, NULL, &t, &err);
@@ -45,6 +45,8 @@ struct atoll_toolset_options {
                             own, or the spec's toolset.attach_to */
     const struct atoll_toolset *beside; /* another toolset of the same agent; NULL: none. Tools of
                                            both must differ in name */
+    bool bytes; /* of a file that is no text read_file answers with its bytes; otherwise it shows
+                   U+FFFD in their place */
 };
 
 /**
@@ -81,12 +83,11 @@ int atoll_toolset_mask(struct atoll_toolset *t, const void *secret, size_t len);
 
 /* --- what a model is told --- */
 
-enum { ATOLL_TOOLS = 4 };
-
 struct atoll_tool {
     const char *name; /* with its prefix */
     const char *description;
     const char *schema;        /* of its arguments: JSON Schema, as JSON text */
+    const char *output_schema; /* of atoll_tool_answer.structured: the same */
     const char *code_argument; /* the argument that holds code: "command"; NULL: none does */
     const char *code_language; /* of that: "shell" */
     bool sequential;           /* a barrier among the calls of one model turn; true for all */
@@ -94,7 +95,7 @@ struct atoll_tool {
 };
 
 /**
- * atoll_toolset_tool() - tool @i, below ATOLL_TOOLS; NULL beyond
+ * atoll_toolset_tool() - tool @i; NULL behind the last
  *
  * Always in the same order. From the open on the texts do not change until the close; before it, a
  * toolset on a standing sandbox can say only that there is one. They live as long as that state.
@@ -140,10 +141,36 @@ struct atoll_tool_answer {
     unsigned failures; /* calls of this tool in a row that failed so, this one included; 0: none */
     bool replaced;     /* the sandbox was lost; files of earlier calls are gone */
     const struct atoll_exit *exit; /* of a command that ran; NULL otherwise */
+    const char *structured; /* the same as a JSON object, as JSON text that keeps to the tool's
+                               output_schema; NULL with retry */
+    const void *bytes;      /* of a file that is no text, see atoll_toolset_options.bytes; NULL */
+    size_t n_bytes;
+    const char *type; /* of these: "image/png", "application/octet-stream" */
 };
 
 /** atoll_op_answer() - what a call that ended well has for the model; lives as long as @op */
 const struct atoll_tool_answer *atoll_op_answer(const struct atoll_op *op);
+
+/**
+ * atoll_tool_follow() - keep what the command of a call writes for atoll_tool_progress()
+ *
+ * To be asked for right after atoll_tool_call(); harmless on calls without a command. 0 or -ENOMEM.
+ */
+int atoll_tool_follow(struct atoll_op *op);
+
+struct atoll_tool_progress {
+    bool running;        /* its command has been started */
+    uint64_t elapsed_us; /* since then */
+    uint64_t timeout_us; /* that applies to it; 0: none */
+    const char
+        *news; /* what it wrote since this was last asked: the last 4 KiB of that, masked,
+                  UTF-8; "" for nothing. Lives until the next question and no longer than @op */
+    size_t len;
+    uint64_t dropped; /* bytes in front of these that are not shown */
+};
+
+/** atoll_tool_progress() - how far a call under way is; 0, -EINVAL for any other, -ENOMEM */
+int atoll_tool_progress(struct atoll_op *op, struct atoll_tool_progress *ret);
 
 /**
  * atoll_toolset_close() - end a run

@@ -181,8 +181,37 @@ size_t file_count(const struct atoll_op *op);
 /** exec_report() - how a command ended, as the peer told it; NULL: it did not */
 const struct exit_report *exec_report(const struct atoll_op *op);
 
-/** exec_dropped() - whether more of a stream (1 or 2) came than was kept */
-bool exec_dropped(const struct atoll_op *op, int stream);
+/** exec_dropped() - bytes of a stream (1 or 2) that came and were not kept: the first ones */
+uint64_t exec_dropped(const struct atoll_op *op, int stream);
+
+/**
+ * exec_follow() - have every piece of what a command writes passed on as it comes, too
+ * @fn: must not free @op; @stream is 1 or 2
+ *
+ * To be asked for right after atoll_exec(), whose output is captured. Until @op is freed.
+ */
+void exec_follow(struct atoll_op *op,
+                 void (*fn)(void *arg, int stream, const void *bytes, size_t len), void *arg);
+
+/** exec_told() - atoll_exec() whose start is told: exec_await_start() */
+struct atoll_op *exec_told(struct atoll_sandbox *sb, const struct atoll_exec *x);
+
+/**
+ * exec_await_start() - set @t off when the command runs; NULL: nobody waits any more
+ *
+ * To be asked for right after exec_told(). One that never runs is done instead: op_await().
+ */
+void exec_await_start(struct atoll_op *op, struct loop_timer *t);
+
+/** exec_runs() - whether the start of one of exec_told() was told */
+bool exec_runs(const struct atoll_op *op);
+
+/**
+ * exec_stop() - as atoll_op_signal(); what the command has left then ends with it
+ *
+ * @op is done when nothing of it is left. 0 or a negative errno.
+ */
+int exec_stop(struct atoll_op *op, int signal);
 
 /** exec_held() - whether a process that it left behind held its output when that was given up */
 bool exec_held(const struct atoll_op *op);

@@ -47,6 +47,10 @@ struct exec_op {
     struct loop_source input_source;
     struct loop_timer drain;
     uint64_t drain_until_us;
+    void (*follow)(void *arg, int stream, const void *bytes, size_t len);
+    void *follow_arg;
+    struct loop_timer *runs_told; /* set off when it runs */
+    bool report_start, runs;
     bool exited;
     bool held;               /* its output was not at its end: a process that it left holds it */
     char *program, *workdir; /* for sentences */
@@ -169,6 +173,7 @@ static void expect_much(struct captured *s)
 /* Reads once; 1 when there may be more, 0 when not, negative at the end. */
 static int read_stream(struct captured *s)
 {
+    struct exec_op *x = s->owner;
     size_t room;
     uint8_t *p = capture_space(&s->capture, &room);
     ssize_t n;
@@ -181,8 +186,10 @@ static int read_stream(struct captured *s)
     if (n == 0)
         return -ENODATA;
     capture_took(&s->capture, (size_t)n);
+    if (x->follow)
+        x->follow(x->follow_arg, s == x->streams ? 1 : 2, p, (size_t)n);
     s->due = s->due > (uint64_t)n ? s->due - (uint64_t)n : 0;
-    if (s->owner->exited)
+    if (x->exited)
         s->moved_us = clock_now_us();
     if ((size_t)n < room)
         return 0;
@@ -258,6 +265,9 @@ static void started(struct execution *e, int terminal)
 
     fd_closep(&terminal); /* none was asked for */
     x->exit.command = e->number;
+    x->runs = true;
+    if (x->runs_told)
+        loop_at(&x->op.a->loop, x->runs_told, clock_now_us());
     if (e->flags & EXEC_DETACH)
         op_done(&x->op);
 }
@@ -448,6 +458,8 @@ static int start(struct exec_op *x, struct atoll_sandbox *sb, const struct atoll
     if (!x->program || (workdir && !x->workdir))
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
     request = request_of(asked);
+    if (x->report_start)
+        request.flags |= EXEC_REPORT_START;
     r = open_streams(x, asked, fds);
     if (r < 0)
         (void)error_set(err, ERROR_TERMINAL, -r, "cannot open the command's streams: %s",
@@ -459,13 +471,15 @@ static int start(struct exec_op *x, struct atoll_sandbox *sb, const struct atoll
     return r;
 }
 
-struct atoll_op *atoll_exec(struct atoll_sandbox *sb, const struct atoll_exec *x)
+static struct atoll_op *exec(struct atoll_sandbox *sb, const struct atoll_exec *x,
+                             bool report_start)
 {
     struct exec_op *e = op_new(sb->a, sb, &exec_class, sizeof *e);
     struct error err = ERROR_INIT;
 
     if (!e)
         return NULL;
+    e->report_start = report_start;
     e->execution.events = &events;
     e->execution.owner = e;
     e->input_fd = -EBADF;
@@ -486,6 +500,34 @@ struct atoll_op *atoll_exec(struct atoll_sandbox *sb, const struct atoll_exec *x
         op_fail(&e->op, &err);
     }
     return &e->op;
+}
+
+struct atoll_op *atoll_exec(struct atoll_sandbox *sb, const struct atoll_exec *x)
+{
+    return exec(sb, x, false);
+}
+
+struct atoll_op *exec_told(struct atoll_sandbox *sb, const struct atoll_exec *x)
+{
+    return exec(sb, x, true);
+}
+
+void exec_await_start(struct atoll_op *op, struct loop_timer *t)
+{
+    if (op_is(op, &exec_class))
+        ((struct exec_op *)op)->runs_told = t;
+}
+
+bool exec_runs(const struct atoll_op *op)
+{
+    return op_is(op, &exec_class) && ((const struct exec_op *)op)->runs;
+}
+
+int exec_stop(struct atoll_op *op, int signal)
+{
+    if (!op_is(op, &exec_class))
+        return -ENOTSUP;
+    return op->done ? -ESRCH : execution_stop(&((struct exec_op *)op)->execution, signal);
 }
 
 int exec_signal(struct atoll_op *op, int signal)
@@ -514,13 +556,13 @@ const struct exit_report *exec_report(const struct atoll_op *op)
     return op_is(op, &exec_class) && x->exited ? &x->execution.exit : NULL;
 }
 
-bool exec_dropped(const struct atoll_op *op, int stream)
+uint64_t exec_dropped(const struct atoll_op *op, int stream)
 {
     const struct exec_op *x = (const struct exec_op *)op;
     const struct capture *c =
         op_is(op, &exec_class) && stream > 0 && stream < 3 ? &x->streams[stream - 1].capture : NULL;
 
-    return c && c->total > c->length;
+    return c ? c->total - c->length : 0;
 }
 
 bool exec_held(const struct atoll_op *op)
@@ -536,4 +578,15 @@ const void *exec_output(const struct atoll_op *op, int stream, size_t *ret_len)
         return NULL;
     *ret_len = x->streams[stream - 1].capture.length;
     return x->streams[stream - 1].capture.bytes;
+}
+
+void exec_follow(struct atoll_op *op,
+                 void (*fn)(void *arg, int stream, const void *bytes, size_t len), void *arg)
+{
+    struct exec_op *x = (struct exec_op *)op;
+
+    if (!op_is(op, &exec_class))
+        return;
+    x->follow = fn;
+    x->follow_arg = arg;
 }

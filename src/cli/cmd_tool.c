@@ -11,15 +11,14 @@
 #include "atoll_toolset.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cli/agent_tools.h"
 #include "cli/command.h"
 #include "cli/handle.h"
 #include "cli/print.h"
 #include "cli/spec_options.h"
-#include "client/describe.h"
-#include "core/backends.h"
 #include "core/spec_file.h"
 #include "toolset/formats.h"
-#include "toolset/tools.h"
+#include "toolset/toolset.h"
 #include "base/guards.h"
 
 struct tool_args {
@@ -54,16 +53,6 @@ enum { RETRY = 1 }; /* the exit status when the model has to mend its call */
 
 #define CANCEL_US UINT64_C(10000000) /* how long a killed command may take to be gone */
 
-static void spec_freep(struct atoll_spec **s)
-{
-    atoll_spec_free(*s);
-}
-
-static void toolset_freep(struct atoll_toolset **t)
-{
-    atoll_toolset_free(*t);
-}
-
 /* What the command line says */
 
 /* The section `toolset` alone means something for a sandbox that stands. */
@@ -93,8 +82,8 @@ static int fill_spec(const struct tool_args *a, struct atoll_spec *s, struct err
     _cleanup_(problems_done) struct problems problems = {0};
 
     s->spec.lifetime_us = LIMIT_LIFETIME_DEFAULT_US;
-    return spec_args_apply_toolset(&a->spec, &a->toolset, environ, &s->spec, &s->given, &problems,
-                                   err);
+    return spec_args_apply_toolset(&a->spec, &a->toolset, NULL, environ, &s->spec, &s->given,
+                                   &problems, err);
 }
 
 /* @sandbox: a whole id, or NULL; @ret: owned */
@@ -102,12 +91,8 @@ static int make_toolset(struct handle *h, const struct atoll_spec *spec, const c
                         struct atoll_toolset **ret, struct error *err)
 {
     const struct atoll_toolset_options options = {.sandbox = sandbox};
-    struct atoll_error e = {0};
 
-    if (atoll_toolset_new(h->context, spec, &options, ret, &e) == 0)
-        return 0;
-    (void)error_set(err, (enum error_class)e.cls, e.code, "%s", e.message);
-    return e.remedy[0] ? error_remedy(err, "%s", e.remedy) : -e.code;
+    return agent_tools_new(h->context, spec, &options, ret, err);
 }
 
 static int open_toolset(const struct cli *cli, struct handle *h, struct atoll_toolset *t,
@@ -125,19 +110,24 @@ static int open_toolset(const struct cli *cli, struct handle *h, struct atoll_to
 
 static int check_name(const struct atoll_toolset *t, const char *name, struct error *err)
 {
-    const char *names[ATOLL_TOOLS], *nearest;
+    const char *names[TOOL__MAX], *nearest;
+    char list[TOOL__MAX * (TOOL_NAME_BYTES + 2)] = "";
+    const struct atoll_tool *tool;
+    size_t n;
 
-    for (size_t i = 0; i < ATOLL_TOOLS; i++) {
-        names[i] = atoll_toolset_tool(t, i)->name;
-        if (strcmp(names[i], name) == 0)
+    for (n = 0; (tool = atoll_toolset_tool(t, n)); n++) {
+        size_t at = strlen(list);
+
+        names[n] = tool->name;
+        if (strcmp(names[n], name) == 0)
             return 0;
+        (void)snprintf(list + at, sizeof list - at, "%s%s", n > 0 ? ", " : "", names[n]);
     }
-    nearest = text_nearest(name, names, ATOLL_TOOLS);
+    nearest = text_nearest(name, names, n);
     (void)error_set(err, ERROR_USAGE, EINVAL, "there is no tool '%.80s'", name);
     if (nearest)
         return error_remedy(err, "The nearest one is %s", nearest);
-    return error_remedy(err, "The tools are %s, %s, %s and %s", names[TOOL_RUN_COMMAND],
-                        names[TOOL_READ_FILE], names[TOOL_WRITE_FILE], names[TOOL_LIST_DIRECTORY]);
+    return error_remedy(err, "The tools are %s", list);
 }
 
 /* @ret: owned; nothing given is no argument at all */
@@ -215,8 +205,8 @@ static int call_tool(struct cli *cli, struct handle *h, struct atoll_toolset *t,
 static int call(struct cli *cli, struct handle *h, const struct tool_args *a,
                 const struct arguments *operands, struct error *err)
 {
-    _cleanup_(spec_freep) struct atoll_spec *spec = atoll_spec_new();
-    _cleanup_(toolset_freep) struct atoll_toolset *t = NULL;
+    _cleanup_(agent_spec_freep) struct atoll_spec *spec = atoll_spec_new();
+    _cleanup_(agent_tools_freep) struct atoll_toolset *t = NULL;
     int r;
 
     if (!spec)
@@ -266,7 +256,6 @@ static void print_tool(const struct cli *cli, const struct atoll_tool *tool,
 static int print_tools(const struct cli *cli, const struct atoll_toolset *t, const char *format,
                        struct error *err)
 {
-    _Static_assert((int)TOOL__MAX == (int)ATOLL_TOOLS, "each tool has its schema");
     _Static_assert((int)FORMAT_MCP == (int)ATOLL_TOOLS_MCP &&
                        (int)FORMAT_ANTHROPIC == (int)ATOLL_TOOLS_ANTHROPIC &&
                        (int)FORMAT_OPENAI == (int)ATOLL_TOOLS_OPENAI,
@@ -281,35 +270,21 @@ static int print_tools(const struct cli *cli, const struct atoll_toolset *t, con
         fprintf(cli->out, "%s\n", text);
         return 0;
     }
-    for (size_t i = 0; i < ATOLL_TOOLS; i++) {
+    const struct atoll_tool *tool;
+
+    for (size_t i = 0; (tool = atoll_toolset_tool(t, i)); i++) {
         if (i > 0)
             putc('\n', cli->out);
-        print_tool(cli, atoll_toolset_tool(t, i), &tools[i].schema);
+        print_tool(cli, tool, &tools[tool_find(tool->name, toolset_prefix(t))].schema);
     }
     return 0;
-}
-
-/* Whether the spec's backend could make it, as everywhere before something is made. */
-static int admit(const struct spec *s, struct error *err)
-{
-    _cleanup_(description_done) struct description d = {0};
-    struct backend_room room;
-    struct backend backend = {0};
-    int r = backend_admit(s, getenv("PATH"), err);
-
-    if (r == 0)
-        r = backend_find(s->backend, getenv("PATH"), &room, &backend, err);
-    if (r < 0 || backend.state != BACKEND_PROGRAM)
-        return r;
-    r = description_fetch_wait(&d, backend.name, err);
-    return r < 0 ? r : description_admits(&d, s, err);
 }
 
 static int describe(struct cli *cli, struct handle *h, const struct tool_args *a,
                     const struct arguments *operands, struct error *err)
 {
-    _cleanup_(spec_freep) struct atoll_spec *spec = atoll_spec_new();
-    _cleanup_(toolset_freep) struct atoll_toolset *t = NULL;
+    _cleanup_(agent_spec_freep) struct atoll_spec *spec = atoll_spec_new();
+    _cleanup_(agent_tools_freep) struct atoll_toolset *t = NULL;
     const char *standing = operands->n > 0 ? operands->v[0] : NULL;
     int r;
 
@@ -325,7 +300,7 @@ static int describe(struct cli *cli, struct handle *h, const struct tool_args *a
     else
         standing = spec->spec.toolset.attach_to;
     if (r == 0)
-        r = standing ? handle_find(standing, &h->id, err) : admit(&spec->spec, err);
+        r = standing ? handle_find(standing, &h->id, err) : agent_tools_admit(&spec->spec, err);
     if (r == 0)
         r = make_toolset(h, spec, h->id, &t, err);
     if (r == 0 && standing)
@@ -373,10 +348,10 @@ const struct command cmd_tool = {
     .summary = "call a tool as an AI agent does, and show what it is told",
     .usage = "ID NAME [JSON] [OPTION]... | --describe [ID] [OPTION]...",
     .description =
-        "Calls one of the four tools of an agent on a sandbox that stands: run_command, read_file, "
-        "write_file or list_directory. JSON holds the arguments, '-' takes them from standard "
-        "input; without it there are none. What is printed is the answer as a model would see it, "
-        "cut to the same sizes and masked in the same way.\n\n"
+        "Calls one of the tools of an agent on a sandbox that stands: run_command, read_file, "
+        "write_file, list_directory, or one that --tool adds. JSON holds the arguments, '-' takes "
+        "them from standard input; without it there are none. What is printed is the answer as a "
+        "model would see it, cut to the same sizes and masked in the same way.\n\n"
         "A command that failed is an ordinary answer, which says so. An answer that tells the "
         "model to mend its call has status 1.\n\n"
         "--describe prints what a model is told of the tools: for a sandbox that a spec would "

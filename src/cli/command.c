@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "base/guards.h"
@@ -20,6 +21,33 @@ const struct option program_options[N_PROGRAM_OPTIONS] = {
 const char *program_version(void)
 {
     return ATOLL_VERSION;
+}
+
+int program_path(char buf[PATH_MAX], struct error *err)
+{
+    ssize_t n = readlink("/proc/self/exe", buf, PATH_MAX - 1);
+
+    if (n < 0) {
+        (void)error_set(err, ERROR_TERMINAL, errno, "cannot read where this program is: %s",
+                        strerror(errno));
+        return error_remedy(err, "Mount /proc");
+    }
+    buf[n] = '\0';
+    return 0;
+}
+
+const char *command_second_word(const struct command *c)
+{
+    const char *space = strchr(c->name, ' ');
+
+    return space ? space + 1 : NULL;
+}
+
+bool command_is_below(const struct command *c, const struct command *of)
+{
+    size_t n = strlen(of->name);
+
+    return strncmp(c->name, of->name, n) == 0 && c->name[n] == ' ';
 }
 
 int command_parse(const struct command *c, int argc, char **argv, void *args, struct arguments *ret,
@@ -68,4 +96,22 @@ int command_find(const struct command *const *table, const char *name, const str
     if (nearest)
         return error_remedy(err, "The nearest one is \"%s\"", nearest);
     return error_remedy(err, "\"atoll help\" lists the commands");
+}
+
+int command_select(const struct command *const *table, int argc, char *const argv[],
+                   const struct command **ret, int *ret_used, struct error *err)
+{
+    const struct command *c;
+    int r = command_find(table, argv[0], &c, err);
+
+    if (r < 0)
+        return r;
+    *ret = c;
+    *ret_used = 1;
+    for (; argc > 1 && *table; table++)
+        if (command_is_below(*table, c) && strcmp(command_second_word(*table), argv[1]) == 0) {
+            *ret = *table;
+            *ret_used = 2;
+        }
+    return 0;
 }

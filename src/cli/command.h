@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ struct command_example {
 };
 
 struct command {
-    const char *name;
+    const char *name;        /* one word, or two: "mcp config" belongs to "mcp" */
     const char *summary;     /* a phrase without a full stop at its end */
     const char *usage;       /* what follows "atoll NAME": "[OPTION]... [--] COMMAND [ARG]..." */
     const char *description; /* sentences; an empty line between paragraphs */
@@ -51,8 +52,8 @@ struct command {
     bool hidden; /* works, but is in no help, page or completion */
 
     /*
-     * @argv[0] is the command's name, @argv[argc] is NULL. Help has been answered already. May
-     * write to @cli->out without checking: main flushes it and reports a failed write.
+     * @argv[0] is the command's name, its last word, @argv[argc] is NULL. Help has been answered
+     * already. May write to @cli->out without checking: main flushes it and reports a failed write.
      * Return: the exit status to use, 0 to 255, or a negative errno with @err set.
      */
     int (*run)(struct cli *cli, int argc, char **argv, struct error *err);
@@ -81,6 +82,22 @@ int command_operands(const struct command *c, const struct arguments *operands, 
 int command_find(const struct command *const *table, const char *name, const struct command **ret,
                  struct error *err);
 
+/**
+ * command_select() - the command that arguments name, by as many of its words as there are
+ * @argv:     @argc of them, at least one
+ * @ret_used: how many of them are its name
+ *
+ * Return: as command_find().
+ */
+int command_select(const struct command *const *table, int argc, char *const argv[],
+                   const struct command **ret, int *ret_used, struct error *err);
+
+/** command_second_word() - "config" of "mcp config", a view; NULL of a name with one word */
+const char *command_second_word(const struct command *c);
+
+/** command_is_below() - whether @c is "NAME something", where @of is NAME */
+bool command_is_below(const struct command *c, const struct command *of);
+
 /* Options before the command; --help is not among them, since every table has it. */
 struct program_args {
     bool version;
@@ -92,6 +109,10 @@ extern const struct option program_options[N_PROGRAM_OPTIONS];
 
 /** program_version() - "0.1.0"; static storage */
 const char *program_version(void);
+
+/** program_path() - the absolute path of the program that runs; 0, or a negative errno with an
+ * error. For who starts it again, and may have no PATH. */
+int program_path(char buf[PATH_MAX], struct error *err);
 
 /* The table, ended by NULL, and what is in it. */
 extern const struct command *const command_table[];
@@ -111,6 +132,8 @@ extern const struct command cmd_keeper;
 extern const struct command cmd_kill;
 extern const struct command cmd_list;
 extern const struct command cmd_ls;
+extern const struct command cmd_mcp;
+extern const struct command cmd_mcp_config;
 extern const struct command cmd_ps;
 extern const struct command cmd_read;
 extern const struct command cmd_reference;

@@ -113,14 +113,37 @@ static int unwanted_value(const struct token *t, const char *value, struct error
                      t->spelled, value);
 }
 
+/* "a, b, c" */
+static void choices_text(const struct option *o, char *buf, size_t size)
+{
+    size_t at = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; o->choices[i] && at < size; i++) {
+        int len = snprintf(buf + at, size - at, "%s%s", i > 0 ? ", " : "", o->choices[i]);
+
+        at += len > 0 ? (size_t)len : 0;
+    }
+}
+
+static int no_value(const struct token *t, struct error *err)
+{
+    const bool choice = t->option->kind == OPTION_CHOICE;
+    char all[OPTION_TEXT_MAX];
+
+    if (choice)
+        choices_text(t->option, all, sizeof all);
+    return error_set(err, ERROR_USAGE, EINVAL, "%s needs an argument: %s%s", t->spelled,
+                     choice ? "one of " : "", choice ? all : t->option->arg);
+}
+
 /* The argument of an option that has not been given with it: the next word. */
 static int value_from_next(struct cursor *c, struct token *t, struct error *err)
 {
     const char *next = c->at < c->in->n ? c->in->v[c->at] : NULL;
 
     if (!next || strcmp(next, "--") == 0)
-        return error_set(err, ERROR_USAGE, EINVAL, "%s needs an argument: %s", t->spelled,
-                         t->option->arg);
+        return no_value(t, err);
     t->value = next;
     c->at++;
     return 1;
@@ -269,19 +292,6 @@ static int store_scalar(const struct option *o, const char *spelled, const char 
     range_text(o, range, sizeof range);
     return error_set(err, ERROR_USAGE, ERANGE, "%s %.80s is out of range%s%s", spelled, value,
                      range[0] ? ": " : "", range);
-}
-
-/* "a, b, c" */
-static void choices_text(const struct option *o, char *buf, size_t size)
-{
-    size_t at = 0;
-
-    buf[0] = '\0';
-    for (size_t i = 0; o->choices[i] && at < size; i++) {
-        int len = snprintf(buf + at, size - at, "%s%s", i > 0 ? ", " : "", o->choices[i]);
-
-        at += len > 0 ? (size_t)len : 0;
-    }
 }
 
 static int store_choice(const struct option *o, const char *spelled, const char *value,

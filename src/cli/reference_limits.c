@@ -109,6 +109,8 @@ static const struct limit toolset_limits[] = {
      "The default of `max_export_bytes`: what nobody expected to be large is not published."},
     {"files, folders and links of one export", LIMIT_EXPORT_FILES, COUNT,
      "Each costs an inode of the host's, however small it is."},
+    {"toolsets of one `atoll mcp`", LIMIT_MCP_TOOLSETS, COUNT,
+     "Each has four tools or more, and a model chooses badly among many."},
     {"time that an exported file may take", LIMIT_EXPORT_US, TIME,
      "Or a second for each MiB of it, if that is more. A folder may take so much longer as has "
      "come of it."},
@@ -136,8 +138,7 @@ static const struct {
      file_limits, ARRAY_SIZE(file_limits)},
     {"A spec", "", spec_limits, ARRAY_SIZE(spec_limits)},
     {"The tools of an agent",
-     "Defaults of the section `toolset`. They are kept with a spec and checked; no command of this "
-     "version runs an agent's tools yet.",
+     "Defaults of the section `toolset`, for `atoll mcp`, `atoll tool` and programs with libatoll.",
      toolset_limits, ARRAY_SIZE(toolset_limits)},
     {"The protocol",
      "[docs/design/protocol.md](../design/protocol.md#limits) has the rest of these.",

@@ -42,6 +42,8 @@ static const char *const examples[] = {
     [SPEC_FIELD_MAX_COST] = "backend:\n  prices:\n    cpu_hour: 0.12\n  max_cost: 2.5\n",
 
     [SPEC_FIELD_TOOL_PREFIX] = "toolset:\n  tool_prefix: build\n",
+    [SPEC_FIELD_PURPOSE] = "toolset:\n  purpose: Builds and tests the service.\n",
+    [SPEC_FIELD_TOOLS] = "toolset:\n  tools:\n    - edit_file\n    - search_files\n",
     [SPEC_FIELD_DEFAULT_COMMAND_TIMEOUT] = "toolset:\n  default_command_timeout: 30s\n",
     [SPEC_FIELD_MAX_COMMAND_TIMEOUT] = "toolset:\n  max_command_timeout: 20m\n",
     [SPEC_FIELD_MAX_OUTPUT_LINES] = "toolset:\n  max_output_lines: 500\n",
@@ -64,8 +66,8 @@ static const char *const section_texts[] = {
     [SPEC_SECTION_BACKEND] = "Who makes the sandbox, and its size, contents and lifetime. Which "
                              "backend enforces which field is in [backends.md](backends.md).",
     [SPEC_SECTION_TOOLSET] =
-        "What an agent's tools do with the sandbox. These fields are read, checked and kept the "
-        "same on every backend; no command of this version runs an agent's tools yet.",
+        "What an agent's tools do with the sandbox, the same on every backend: of `atoll mcp`, of "
+        "`atoll tool`, and of programs with libatoll.",
 };
 _Static_assert(ARRAY_SIZE(section_texts) == SPEC_SECTION__MAX, "one text a section");
 
@@ -193,6 +195,29 @@ static void write_overview(FILE *f, enum spec_section section)
     }
 }
 
+/* No spec, so it is not marked as the examples of fields are. */
+static void write_mcp_file(FILE *f)
+{
+    fputs(
+        "\n## The file of atoll mcp\n\n"
+        "`atoll mcp --config FILE` gives an agent several sandboxes. The file has `version: 1` and "
+        "`toolsets`, a list whose entries each have the three sections of a spec, and up to two "
+        "keys beside them: `prefix` stands for `toolset.tool_prefix`, `purpose` for "
+        "`toolset.purpose`. No two may have a tool of the same name.\n\n"
+        "    version: 1\n"
+        "    toolsets:\n"
+        "      - purpose: Analyses the data in /data.\n"
+        "        backend:\n"
+        "          volumes: [\"./data:/data:ro\"]\n"
+        "      - prefix: scratch\n"
+        "        purpose: Tries things out. It has none of the data.\n"
+        "        backend:\n"
+        "          pids: 256\n"
+        "        toolset:\n"
+        "          tools: [edit_file, search_files]\n",
+        f);
+}
+
 void reference_spec(FILE *f, const struct command *const *table)
 {
     fputs(
@@ -217,4 +242,5 @@ void reference_spec(FILE *f, const struct command *const *table)
             if (spec_fields[i].section == s)
                 write_field(f, i, table);
     }
+    write_mcp_file(f);
 }

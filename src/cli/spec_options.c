@@ -33,7 +33,7 @@ static const struct option spec_rows[] = {SPEC_OPTIONS(struct alone, args)};
 static const struct option toolset_rows[] = {TOOLSET_OPTIONS(struct toolset_alone, args)};
 static const struct option export_rows[] = {EXPORT_OPTIONS(struct export_alone, args)};
 
-enum { ENV_FILE_MAX_BYTES = 1 << 20 };
+enum { LINES_MAX_BYTES = 1 << 20 };
 
 enum { SPELLED_MAX = 64, PLACE_MAX = 320 };
 
@@ -101,7 +101,6 @@ static void apply_value(struct applying *a, const struct option *o, enum spec_fi
 
 /* Variables from files */
 
-/* One line, from @line to its end; @where is "FILE:LINE". */
 static void apply_env_line(struct applying *a, const char *where, const char *line, size_t len)
 {
     const struct position nowhere = {0};
@@ -128,12 +127,17 @@ static void apply_env_line(struct applying *a, const char *where, const char *li
     }
 }
 
-static int apply_env_file(struct applying *a, const char *path, struct error *err)
+/* One line of a file; @where is "FILE:LINE". */
+typedef void (*take_line_fn)(struct applying *a, const char *where, const char *line, size_t len);
+
+/* @what: for errors: "env file" */
+static int apply_lines(struct applying *a, const char *path, const char *what, take_line_fn take,
+                       struct error *err)
 {
     _cleanup_free_ char *text = NULL;
     char where[PLACE_MAX];
     size_t len;
-    int r = spec_read_bytes(path, "env file", ENV_FILE_MAX_BYTES, &text, &len, NULL, err);
+    int r = spec_read_bytes(path, what, LINES_MAX_BYTES, &text, &len, NULL, err);
 
     if (r < 0)
         return r;
@@ -143,10 +147,71 @@ static int apply_env_file(struct applying *a, const char *path, struct error *er
 
         stop = stop ? stop : end;
         (void)snprintf(where, sizeof where, "%.280s:%u", path, number);
-        apply_env_line(a, where, line, (size_t)(stop - line));
+        take(a, where, line, (size_t)(stop - line));
         line = stop + 1;
     }
     return 0;
+}
+
+/* Texts that a model must not see: named on the command line, and never written there */
+
+static void mask_line(struct applying *a, const char *where, const char *line, size_t len)
+{
+    const struct position nowhere = {0};
+    _cleanup_free_ char *text = NULL;
+
+    if (len > 0 && line[len - 1] == '\r') /* written elsewhere; the secret ends before it */
+        len--;
+    if (len == 0)
+        return;
+    if (memchr(line, '\0', len)) {
+        problems_add(a->f.problems, where, nowhere, "Write the file as text",
+                     "the line has a NUL in it, and so can only be masked in part");
+        return;
+    }
+    text = strndup(line, len);
+    if (text)
+        (void)spec_set(&a->f, SPEC_FIELD_MASK, where, text);
+    else
+        a->f.problems->no_memory = true;
+}
+
+static int mask_file(struct applying *a, const char *path, struct error *err)
+{
+    const size_t before = a->f.spec->toolset.mask.n, wrong = a->f.problems->n;
+    char where[PLACE_MAX];
+    int r = apply_lines(a, path, "mask file", mask_line, err);
+
+    if (r == 0 && a->f.spec->toolset.mask.n == before && a->f.problems->n == wrong) {
+        (void)snprintf(where, sizeof where, "--mask @%.280s", path);
+        problems_add(a->f.problems, where, (struct position){0}, "Write each text on its own line",
+                     "there is nothing in the file that could be masked");
+    }
+    return r;
+}
+
+/* As the sandbox has it, or else as the caller has it. */
+static void mask_variable(struct applying *a, const char *name)
+{
+    const struct position nowhere = {0};
+    const struct string_list *own = &a->f.spec->env;
+    const char *value = own->n > 0 ? env_get(own->items, name) : NULL;
+    char where[PLACE_MAX];
+
+    if (!env_is_name(name, strlen(name))) { /* perhaps it is the secret itself: not shown */
+        problems_add(a->f.problems, "--mask", nowhere,
+                     "Name the variable whose value is to be masked, or write @FILE",
+                     "what it was given is not the name of a variable");
+        return;
+    }
+    if (!value)
+        value = env_get(a->callers_env, name);
+    (void)snprintf(where, sizeof where, "--mask %.64s", name);
+    if (value)
+        (void)spec_set(&a->f, SPEC_FIELD_MASK, where, value);
+    else
+        problems_add(a->f.problems, where, nowhere, "Set it, or write @FILE",
+                     "there is no variable %.64s, neither here nor in the sandbox", name);
 }
 
 static int apply_list(struct applying *a, const struct option *o, enum spec_field_id id,
@@ -160,13 +225,19 @@ static int apply_list(struct applying *a, const struct option *o, enum spec_fiel
     if (list->reset)
         reset(a, id);
     for (size_t i = 0; r == 0 && files && i < files->n; i++)
-        r = apply_env_file(a, files->items[i], err);
+        r = apply_lines(a, files->items[i], "env file", apply_env_line, err);
     (void)snprintf(spelled, sizeof spelled, "--%s", o->name);
     for (size_t i = 0; r == 0 && i < list->n; i++) {
+        const char *item = list->items[i];
+
         if (id == SPEC_FIELD_ENV)
-            (void)spec_set_env(&a->f, spelled, list->items[i], a->callers_env);
+            (void)spec_set_env(&a->f, spelled, item, a->callers_env);
+        else if (id == SPEC_FIELD_MASK && item[0] == '@')
+            r = mask_file(a, item + 1, err);
+        else if (id == SPEC_FIELD_MASK)
+            mask_variable(a, item);
         else
-            (void)spec_set(&a->f, id, spelled, list->items[i]);
+            (void)spec_set(&a->f, id, spelled, item);
         a->from_options |= spec_field_bit(id);
     }
     return r;
@@ -226,7 +297,7 @@ static int apply_all(const struct spec_args *args, const struct toolset_args *to
                          .callers_env = callers_env,
                          .f = {.spec = spec, .problems = problems},
                          .own_lifetime_us = spec->lifetime_us};
-    int r = args->file ? spec_file_open(args->file, &file, err) : 0;
+    int r = args->file ? spec_file_open(args->file, "spec file", &file, err) : 0;
 
     if (r < 0)
         return r;
@@ -247,10 +318,11 @@ static int apply_all(const struct spec_args *args, const struct toolset_args *to
 }
 
 int spec_args_apply_toolset(const struct spec_args *args, const struct toolset_args *toolset,
-                            char *const callers_env[], struct spec *spec, uint64_t *ret_given,
-                            struct problems *problems, struct error *err)
+                            const struct export_args *exports, char *const callers_env[],
+                            struct spec *spec, uint64_t *ret_given, struct problems *problems,
+                            struct error *err)
 {
-    return apply_all(args, toolset, NULL, callers_env, spec, ret_given, problems, err);
+    return apply_all(args, toolset, exports, callers_env, spec, ret_given, problems, err);
 }
 
 int spec_args_apply_exports(const struct spec_args *args, const struct export_args *exports,

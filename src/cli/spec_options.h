@@ -2,7 +2,8 @@
 /*
  * The options that say what a sandbox is to be, shared by every command that makes or judges one,
  * and those that say how an agent's tools work. Each but --spec and --env-file is a field of
- * core/spec_fields.h and takes what that field takes.
+ * core/spec_fields.h and takes what that field takes; --mask alone takes where its texts are, since
+ * others see a command line.
  *
  * A command has `struct spec_args` in its args struct and all rows in its table by one line:
  *
@@ -137,9 +138,9 @@ struct spec_args {
 
 /* Section `toolset`, for commands that answer as an agent's tools do. */
 struct toolset_args {
-    const char *tool_prefix, *max_output_bytes, *max_read_bytes;
+    const char *tool_prefix, *purpose, *max_output_bytes, *max_read_bytes;
     uint64_t default_command_timeout, max_command_timeout, max_output_lines;
-    struct text_list mask;
+    struct text_list tools, mask;
     enum option_state state[SPEC_FIELD__MAX]; /* of those with a single value */
 };
 
@@ -154,6 +155,13 @@ struct toolset_args {
     {.name = "tool-prefix", .arg = "PREFIX",                                                       \
      TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, tool_prefix, SPEC_FIELD_TOOL_PREFIX),                   \
      .help = "put PREFIX_ before the names of the tools"},                                         \
+    {.name = "purpose", .arg = "TEXT",                                                             \
+     TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, purpose, SPEC_FIELD_PURPOSE),                           \
+     .help = "tell the model in a sentence what this sandbox is for"},                             \
+    {.name = "tool", .arg = "NAME",                                                                \
+     .kind = OPTION_LIST, .offset = TOOLSET_OPTION_AT(T, m, tools), .max = LIMIT_LIST_ENTRIES,     \
+     .help = "give the model this tool beside the four: edit_file, search_files, start_process, "  \
+             "process_output, stop_process or publish_exports"},                                   \
     {.name = "default-command-timeout", .arg = "TIME",                                             \
      TOOLSET_OPTION_ONE(T, m, OPTION_DURATION, default_command_timeout,                            \
                         SPEC_FIELD_DEFAULT_COMMAND_TIMEOUT),                                       \
@@ -174,9 +182,10 @@ struct toolset_args {
     {.name = "max-read-bytes", .arg = "SIZE",                                                      \
      TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, max_read_bytes, SPEC_FIELD_MAX_READ_BYTES),             \
      .help = "bytes of one file that the tools read; 5M unless given"},                            \
-    {.name = "mask", .arg = "TEXT",                                                                \
+    {.name = "mask", .arg = "NAME|@FILE",                                                          \
      .kind = OPTION_LIST, .offset = TOOLSET_OPTION_AT(T, m, mask), .max = LIMIT_LIST_ENTRIES,      \
-     .help = "show '***' in the place of this text, of at least 4 bytes"}
+     .help = "show '***' in the place of the value of this variable, as the sandbox or else the "  \
+             "caller has it, or of each line of a file; of at least 4 bytes each"}
 /* clang-format on */
 
 /* What is to be published when a run ends well. */
@@ -193,8 +202,8 @@ struct export_args {
 #define EXPORT_OPTIONS(T, m)                                                                       \
     {.name = "export", .arg = "PATH=URL",                                                          \
      .kind = OPTION_LIST, .offset = EXPORT_OPTION_AT(T, m, exports), .max = LIMIT_LIST_ENTRIES,    \
-     .help = "when the command has ended well, publish a file or folder of the sandbox at a URL "  \
-             "such as file:///srv/out.csv"},                                                       \
+     .help = "when the run has ended well, publish a file or folder of the sandbox at a URL such " \
+             "as file:///srv/out.csv"},                                                            \
     {.name = "max-export-bytes", .arg = "SIZE", .kind = OPTION_SIZE,                               \
      .offset = EXPORT_OPTION_AT(T, m, max_export_bytes),                                           \
      .state = EXPORT_OPTION_AT(T, m, state[SPEC_FIELD_MAX_EXPORT_BYTES]),                          \
@@ -218,12 +227,16 @@ int spec_args_apply(const struct spec_args *a, char *const callers_env[], struct
                     struct problems *problems, struct error *err);
 
 /**
- * spec_args_apply_toolset() - the same with the options of TOOLSET_OPTIONS()
+ * spec_args_apply_toolset() - the same with the options of TOOLSET_OPTIONS() and EXPORT_OPTIONS()
+ * @exports:   NULL of a command without them
  * @ret_given: the fields that the file or an option sets, as spec_field_bit()
+ *
+ * --mask names variables of @callers_env too. No error shows a text that is to be masked.
  */
 int spec_args_apply_toolset(const struct spec_args *a, const struct toolset_args *t,
-                            char *const callers_env[], struct spec *spec, uint64_t *ret_given,
-                            struct problems *problems, struct error *err);
+                            const struct export_args *exports, char *const callers_env[],
+                            struct spec *spec, uint64_t *ret_given, struct problems *problems,
+                            struct error *err);
 
 /** spec_args_apply_exports() - the same with the options of EXPORT_OPTIONS() */
 int spec_args_apply_exports(const struct spec_args *a, const struct export_args *exports,

@@ -4,9 +4,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
@@ -178,6 +180,85 @@ void destination_done(struct destination *d)
 {
     free(d->path);
     *d = (struct destination){0};
+}
+
+/* Placeholders */
+
+const struct destination_values destination_samples = {
+    .id = "sb-00000000000000000000000000", /* base32 has no 0 */
+    .time = "00000000T000000Z",
+};
+
+void destination_time(uint64_t epoch_us, char ret[static DESTINATION_TIME_BYTES])
+{
+    time_t seconds = (time_t)(epoch_us / 1000000);
+    struct tm tm;
+
+    if (!gmtime_r(&seconds, &tm) ||
+        strftime(ret, DESTINATION_TIME_BYTES, "%Y%m%dT%H%M%SZ", &tm) == 0)
+        memcpy(ret, destination_samples.time, DESTINATION_TIME_BYTES);
+}
+
+/* The '%' of an encoded byte is to be one of the name, and so it is encoded too. */
+static void put_id(FILE *f, const char *id)
+{
+    static const char kept[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~.";
+
+    for (const char *p = id; *p; p++)
+        if (strchr(kept, *p) && !(*p == '.' && p == id))
+            (void)putc(*p, f);
+        else
+            (void)fprintf(f, "%%25%02X", (unsigned)(unsigned char)*p);
+}
+
+/* Return: the bytes of the placeholder at @text, written to @f; or -errno with @err set. */
+static int put_value(FILE *f, const char *text, const struct destination_values *values,
+                     struct error *err)
+{
+    static const char id[] = "{id}", time[] = "{time}";
+    static const char remedy[] = "Write {id} or {time}, or %7B and %7D for the braces themselves";
+
+    if (strncmp(text, time, strlen(time)) == 0) {
+        (void)fputs(values->time, f);
+        return (int)strlen(time);
+    }
+    if (strncmp(text, id, strlen(id)) == 0) {
+        if (!values->id || values->id[0] == '\0')
+            return error_set(err, ERROR_TERMINAL, ENODATA,
+                             "the destination has an {id} in it, and the sandbox's is not known");
+        put_id(f, values->id);
+        return (int)strlen(id);
+    }
+    if (*text == '}')
+        return refuse(err, "the destination has a '}' that ends no placeholder", remedy);
+    if (!strchr(text, '}'))
+        return refuse(err, "the destination has a '{' without a '}' behind it", remedy);
+    return refuse(err, "the destination has a placeholder that is neither {id} nor {time}", remedy);
+}
+
+int destination_fill(const char *url, const struct destination_values *values, char **ret,
+                     struct error *err)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    int r = 0;
+
+    for (const char *p = url; f && *p; p += r) {
+        r = (int)strcspn(p, "{}");
+        if (r > 0)
+            (void)fwrite(p, 1, (size_t)r, f);
+        else
+            r = put_value(f, p, values, err);
+        if (r < 0)
+            break;
+    }
+    if (!f || fclose(f) != 0)
+        return r < 0 ? r : error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(text);
+    return 0;
 }
 
 bool destination_clash(const struct destination *a, const struct destination *b)

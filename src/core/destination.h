@@ -2,12 +2,16 @@
 /*
  * Where an export goes: a URL, judged before a run costs anything. Of the schemes, file:// is the
  * one that is carried out here.
+ *
+ * A URL may hold placeholders, for places that differ from run to run: {id} is the sandbox's id,
+ * {time} when it is published. They are filled before anything else is made of a URL.
  */
 #pragma once
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -31,6 +35,33 @@ struct destination {
  */
 int destination_parse(const char *url, struct destination *ret, struct error *err);
 void destination_done(struct destination *d);
+
+enum { DESTINATION_TIME_BYTES = sizeof "20261130T065347Z" };
+
+/* What stands in the place of placeholders. */
+struct destination_values {
+    const char *id; /* of the sandbox, without its backend; NULL: none is known */
+    char time[DESTINATION_TIME_BYTES];
+};
+
+/* In the places of values that are not known yet: no sandbox is called so, and no time is this. */
+extern const struct destination_values destination_samples;
+
+/** destination_time() - @epoch_us as UTC in the basic form of ISO 8601: "20261130T065347Z" */
+void destination_time(uint64_t epoch_us, char ret[static DESTINATION_TIME_BYTES]);
+
+/**
+ * destination_fill() - a URL without placeholders
+ * @url: any scheme
+ *
+ * An id becomes a part of one name: what is no letter, digit, '-', '_', '~' or inner '.' in it is
+ * percent-encoded in the name itself, so that no id leads to another folder. Refused (usage): a
+ * brace that belongs to neither {id} nor {time}; %7B and %7D name braces. Return: 0 with *@ret
+ * owned by the caller; -EINVAL or -ENOMEM with @err set, which shows nothing of the URL; -ENODATA
+ * (terminal) when there is an {id} and no id.
+ */
+int destination_fill(const char *url, const struct destination_values *values, char **ret,
+                     struct error *err);
 
 /**
  * destination_clash() - whether two are the same, or one lies beneath the other

@@ -49,6 +49,9 @@
 /* How long an export may take: this, and for what is large a second for each MiB. */
 #define LIMIT_EXPORT_US (UINT64_C(120) * 1000000)
 
+/* Toolsets of one `atoll mcp`. */
+#define LIMIT_MCP_TOOLSETS 16
+
 /* Names, owners, tags and other short texts of a spec, bytes. */
 #define LIMIT_TEXT_BYTES 1024
 

@@ -39,6 +39,8 @@ int spec_init(struct spec *s)
 static void toolset_done(struct toolset_spec *t)
 {
     free(t->tool_prefix);
+    free(t->purpose);
+    string_list_done(&t->tools);
     free(t->export_credentials);
     free(t->attach_to);
     free(t->owner);

@@ -24,9 +24,11 @@ struct string_list {
     size_t n;
 };
 
-/* Section `toolset`: what the four tools of an agent take from the spec. */
+/* Section `toolset`: what the tools of an agent take from the spec. */
 struct toolset_spec {
-    char *tool_prefix; /* NULL: none */
+    char *tool_prefix;        /* NULL: none */
+    char *purpose;            /* NULL; what the sandbox is for, told to the model */
+    struct string_list tools; /* of the optional ones, by their names without a prefix */
     uint64_t default_command_timeout_us, max_command_timeout_us;
     uint64_t max_output_lines, max_output_bytes, max_read_bytes, max_export_bytes;
     struct string_list exports; /* PATH=URL */

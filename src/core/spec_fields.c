@@ -12,6 +12,14 @@
 #include "core/limits.h"
 #include "base/guards.h"
 
+const char *const spec_optional_tools[] = {"edit_file",
+                                           "search_files",
+                                           "start_process",
+                                           "process_output",
+                                           "stop_process",
+                                           "publish_exports",
+                                           NULL};
+
 const char *const spec_egress_modes[] = {"pinned", "inspect", NULL};
 
 #define AT(member) offsetof(struct spec, member)
@@ -262,6 +270,23 @@ const struct spec_field spec_fields[SPEC_FIELD__MAX] = {
                                 .option = "tool-prefix",
                                 .help = "put PREFIX_ before the names of the tools",
                                 .about = "Needed when one agent has two toolsets."},
+    [SPEC_FIELD_PURPOSE] = {.section = SPEC_SECTION_TOOLSET,
+                            .name = "purpose",
+                            .kind = SPEC_TEXT,
+                            .offset = AT(toolset.purpose),
+                            .option = "purpose",
+                            .help = "tell the model what this sandbox is for",
+                            .about = "A sentence, put in front of what run_command is described "
+                                     "by. Of two toolsets it tells a model which one to use."},
+    [SPEC_FIELD_TOOLS] = {.section = SPEC_SECTION_TOOLSET,
+                          .name = "tools",
+                          .kind = SPEC_TEXTS,
+                          .offset = AT(toolset.tools),
+                          .max = LIMIT_LIST_ENTRIES,
+                          .option = "tool",
+                          .help = "tools that the model gets beside the four",
+                          .about = "edit_file, search_files, start_process, process_output, "
+                                   "stop_process and publish_exports, each by its name."},
     [SPEC_FIELD_DEFAULT_COMMAND_TIMEOUT] = {.section = SPEC_SECTION_TOOLSET,
                                             .name = "default_command_timeout",
                                             .kind = SPEC_DURATION,
@@ -324,7 +349,10 @@ const struct spec_field spec_fields[SPEC_FIELD__MAX] = {
                             .help = "files to publish when the run ends well: PATH to URL",
                             .about =
                                 "All of them are copied and verified first, and then published "
-                                "together. The agent sees neither the copies nor the URLs."},
+                                "together. The agent sees neither the copies nor the URLs, unless "
+                                "tools names publish_exports. In a URL {id} stands for the "
+                                "sandbox's id and {time} for the time of publication in UTC "
+                                "(20261130T065347Z); write %7B and %7D for braces themselves."},
     [SPEC_FIELD_MAX_EXPORT_BYTES] = {.section = SPEC_SECTION_TOOLSET,
                                      .name = "max_export_bytes",
                                      .kind = SPEC_SIZE,

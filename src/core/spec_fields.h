@@ -66,6 +66,8 @@ enum spec_field_id {
     SPEC_FIELD_MAX_COST,
 
     SPEC_FIELD_TOOL_PREFIX,
+    SPEC_FIELD_PURPOSE,
+    SPEC_FIELD_TOOLS,
     SPEC_FIELD_DEFAULT_COMMAND_TIMEOUT,
     SPEC_FIELD_MAX_COMMAND_TIMEOUT,
     SPEC_FIELD_MAX_OUTPUT_LINES,
@@ -101,6 +103,9 @@ extern const struct spec_field spec_fields[SPEC_FIELD__MAX];
 
 /* The values of egress_enforcement, for the option's row too; NULL-terminated. */
 extern const char *const spec_egress_modes[];
+
+/* What toolset.tools may name, in the order in which a model sees them; NULL-terminated. */
+extern const char *const spec_optional_tools[];
 
 /* What fields of the table may hold, for the rows of options that set them. */
 #define SPEC_CPU_MIN_MILLI    UINT64_C(1)

@@ -98,13 +98,23 @@ static void refuse_key(const struct spec_filling *f, enum spec_section section,
                  entry->key, name);
 }
 
-static void refuse_section(const struct spec_filling *f, const struct document_entry *entry)
+/* One that is neither a section nor among @keys. */
+static void refuse_section(const struct spec_filling *f, const struct spec_keys *keys,
+                           const struct document_entry *entry)
 {
-    static const char *const names[] = {"version", "spec", "backend", "toolset"};
-    const char *nearest = text_nearest(entry->key, names, ARRAY_SIZE(names));
+    const char *names[SPEC_KEYS_MAX + SPEC_SECTION__MAX];
     enum spec_field_id meant = spec_field_elsewhere(entry->key);
-    char path[SPEC_PATH_MAX], remedy[384] = "The sections are spec, backend and toolset";
+    char path[SPEC_PATH_MAX], remedy[384];
+    size_t n = 0;
 
+    while (n < SPEC_KEYS_MAX && keys->own[n]) {
+        names[n] = keys->own[n];
+        n++;
+    }
+    for (enum spec_section i = 0; i < SPEC_SECTION__MAX; i++)
+        names[n++] = spec_section_name(i);
+    const char *nearest = text_nearest(entry->key, names, n);
+    (void)snprintf(remedy, sizeof remedy, "%s", keys->remedy);
     if (meant < SPEC_FIELD__MAX) {
         spec_field_path(meant, path);
         (void)snprintf(remedy, sizeof remedy, "Write it in its section, as %s", path);
@@ -113,8 +123,8 @@ static void refuse_section(const struct spec_filling *f, const struct document_e
     } else {
         (void)nearest_field(entry->key, SPEC_SECTION__MAX, remedy, sizeof remedy);
     }
-    problems_add(f->problems, entry->key, place(entry->key_at), remedy,
-                 "'%.80s' is not a section of a spec", entry->key);
+    problems_add(f->problems, entry->key, place(entry->key_at), remedy, "'%.80s' is not %s",
+                 entry->key, keys->what);
 }
 
 /* Fields */
@@ -263,27 +273,57 @@ static void fill_section(struct spec_filling *f, enum spec_section section,
     }
 }
 
-static void check_version(const struct spec_filling *f, const struct document_node *root)
+void spec_version_check(const struct document_node *root, struct problems *problems)
 {
+    const struct spec_filling f = {.problems = problems};
     const struct document_entry *entry = document_find(root, "version");
     char remedy[64];
     uint64_t version;
 
     (void)snprintf(remedy, sizeof remedy, "Begin the file with 'version: %d'", SPEC_FILE_VERSION);
     if (!entry)
-        problems_add(f->problems, "version", place(root->at), remedy,
+        problems_add(problems, "version", place(root->at), remedy,
                      "it is missing, so nobody knows what the file means");
     else if (!document_is(&entry->value, DOCUMENT_INTEGER))
-        refuse_kind(f, "version", &entry->value, "the number 1", remedy);
+        refuse_kind(&f, "version", &entry->value, "the number 1", remedy);
     else if (parse_u64(entry->value.text, 0, UINT64_MAX, &version) < 0 ||
              version != SPEC_FILE_VERSION)
-        problems_add(f->problems, "version", place(entry->value.at), remedy,
+        problems_add(problems, "version", place(entry->value.at), remedy,
                      "%.20s is not a version that this atoll reads; it reads %d", entry->value.text,
                      SPEC_FILE_VERSION);
 }
 
+static bool is_own(const struct spec_keys *keys, const char *key)
+{
+    size_t i = 0;
+
+    while (keys->own[i] && strcmp(keys->own[i], key) != 0)
+        i++;
+    return keys->own[i];
+}
+
+void spec_sections_fill(const struct document_node *map, const struct spec_keys *keys,
+                        struct spec_filling *f)
+{
+    for (size_t i = 0; i < map->n && !enough(f); i++) {
+        const struct document_entry *entry = document_entry(map, i);
+        enum spec_section section = 0;
+
+        while (section < SPEC_SECTION__MAX && strcmp(entry->key, spec_section_name(section)) != 0)
+            section++;
+        if (section < SPEC_SECTION__MAX)
+            fill_section(f, section, &entry->value);
+        else if (!is_own(keys, entry->key))
+            refuse_section(f, keys, entry);
+    }
+    f->at = (struct position){0};
+}
+
 void spec_file_fill(const struct spec_file *file, struct spec_filling *f)
 {
+    static const char *const own[] = {"version", NULL};
+    static const struct spec_keys keys = {own, "a section of a spec",
+                                          "The sections are spec, backend and toolset"};
     const struct document_node *root = file->document ? document_root(file->document) : NULL;
     const char *folder = f->folder;
 
@@ -295,32 +335,20 @@ void spec_file_fill(const struct spec_file *file, struct spec_filling *f)
                      document_what(root));
         return;
     }
-    check_version(f, root);
+    spec_version_check(root, f->problems);
     f->folder = file->folder;
-    for (size_t i = 0; i < root->n && !enough(f); i++) {
-        const struct document_entry *entry = document_entry(root, i);
-        enum spec_section section = 0;
-
-        while (section < SPEC_SECTION__MAX && strcmp(entry->key, spec_section_name(section)) != 0)
-            section++;
-        if (section < SPEC_SECTION__MAX)
-            fill_section(f, section, &entry->value);
-        else if (strcmp(entry->key, "version") != 0)
-            refuse_section(f, entry);
-    }
+    spec_sections_fill(root, &keys, f);
     f->folder = folder;
-    f->at = (struct position){0};
 }
 
 /* Places */
 
-/* Where the value that a problem's path names stands; zero if it is not in the file. */
-static struct position find_place(const struct spec_file *file, enum spec_field_id id,
+/* Where the value that a problem's path names stands; zero if it is not in @map. */
+static struct position find_place(const struct document_node *map, enum spec_field_id id,
                                   const char *rest)
 {
-    const struct document_node *root = document_root(file->document);
     const struct document_entry *section =
-        document_find(root, spec_section_name(spec_fields[id].section));
+        document_find(map, spec_section_name(spec_fields[id].section));
     const struct document_entry *field =
         section ? document_find(&section->value, spec_fields[id].name) : NULL;
     const struct document_entry *entry;
@@ -341,17 +369,26 @@ static struct position find_place(const struct spec_file *file, enum spec_field_
     return item ? place(item->at) : (struct position){0};
 }
 
-void spec_file_place(const struct spec_file *file, uint64_t fields, struct problems *problems)
+void spec_sections_place(const struct document_node *map, uint64_t fields,
+                         struct problems *problems)
 {
-    for (size_t i = 0; file->document && i < problems->n; i++) {
+    for (size_t i = 0; i < problems->n; i++) {
         struct problem *x = &problems->items[i];
         const char *rest;
         enum spec_field_id id = spec_field_at(x->field, &rest);
 
         if (x->at.line == 0 && id < SPEC_FIELD__MAX && (fields & spec_field_bit(id)))
-            x->at = find_place(file, id, rest);
+            x->at = find_place(map, id, rest);
     }
     problems_sort(problems);
+}
+
+void spec_file_place(const struct spec_file *file, uint64_t fields, struct problems *problems)
+{
+    if (file->document)
+        spec_sections_place(document_root(file->document), fields, problems);
+    else
+        problems_sort(problems);
 }
 
 /* Bytes */
@@ -475,13 +512,13 @@ static int parse(const char *path, const char *text, size_t len, bool is_pipe,
     return document_read(form_of(path, text), file->name, text, len, &file->document, err);
 }
 
-int spec_file_open(const char *path, struct spec_file *ret, struct error *err)
+int spec_file_open(const char *path, const char *what, struct spec_file *ret, struct error *err)
 {
     struct spec_file file = {0};
     _cleanup_free_ char *text = NULL;
     bool is_pipe = false;
     size_t len = 0;
-    int r = spec_read_bytes(path, "spec file", SPEC_FILE_MAX_BYTES, &text, &len, &is_pipe, err);
+    int r = spec_read_bytes(path, what, SPEC_FILE_MAX_BYTES, &text, &len, &is_pipe, err);
 
     if (!text) /* r < 0 */
         return r;
@@ -521,7 +558,7 @@ static int read_whole(const struct spec_file *file, struct spec *ret, struct pro
 int spec_file_read(const char *path, struct spec *ret, struct problems *problems, struct error *err)
 {
     _cleanup_(spec_file_done) struct spec_file file = {0};
-    int r = spec_file_open(path, &file, err);
+    int r = spec_file_open(path, "spec file", &file, err);
 
     return r < 0 ? r : read_whole(&file, ret, problems, err);
 }

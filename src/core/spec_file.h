@@ -52,8 +52,12 @@ struct spec_file {
     char *folder;              /* NULL: the current one */
 };
 
-/** spec_file_open() - read and parse a file, or "-"; @ret is set on success only, owned */
-int spec_file_open(const char *path, struct spec_file *ret, struct error *err);
+/**
+ * spec_file_open() - read and parse a file, or "-"
+ * @what: for errors: "spec file"
+ * @ret:  set on success only, owned
+ */
+int spec_file_open(const char *path, const char *what, struct spec_file *ret, struct error *err);
 void spec_file_done(struct spec_file *file);
 
 /** spec_file_fill() - set every field that the file has; its own folder counts, not @f's */
@@ -65,6 +69,29 @@ void spec_file_fill(const struct spec_file *file, struct spec_filling *f);
  * @fields: as spec_field_bit(), those whose value is the file's; others get no place
  */
 void spec_file_place(const struct spec_file *file, uint64_t fields, struct problems *problems);
+
+/*
+ * Sections that stand in a map with keys of its own beside them, as in each toolset of the file of
+ * `atoll mcp`.
+ */
+enum { SPEC_KEYS_MAX = 8 };
+
+struct spec_keys {
+    const char *const *own; /* what the caller reads itself: up to SPEC_KEYS_MAX names, then NULL */
+    const char *what;       /* what any other key is not: "a section of a spec" */
+    const char *remedy;     /* which keys there are, as a sentence */
+};
+
+/** spec_sections_fill() - set every field that the sections of a map have; @f's folder counts */
+void spec_sections_fill(const struct document_node *map, const struct spec_keys *keys,
+                        struct spec_filling *f);
+
+/** spec_sections_place() - as spec_file_place(), for the sections of a map */
+void spec_sections_place(const struct document_node *map, uint64_t fields,
+                         struct problems *problems);
+
+/** spec_version_check() - a problem unless the map has `version: 1`, as every file has */
+void spec_version_check(const struct document_node *root, struct problems *problems);
 
 /**
  * spec_read_bytes() - all of a small file

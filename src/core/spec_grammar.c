@@ -19,8 +19,8 @@
 /* A secret shorter than this would turn up by chance all over an output. */
 enum { MASK_MIN_BYTES = 4 };
 
-/* With "_list_directory", the longest of the tools, within the 64 characters that models take. */
-enum { TOOL_PREFIX_MAX = 49 };
+/* With "_publish_exports", the longest of the tools, within the 64 characters that models take. */
+enum { TOOL_PREFIX_MAX = 48 };
 
 static bool is_printable(const char *s)
 {
@@ -163,15 +163,11 @@ static bool no_rule(const struct spec_value *v)
 bool spec_text_is_good(const struct spec_value *v)
 {
     static bool (*const rules[SPEC_FIELD__MAX])(const struct spec_value *v) = {
-        [SPEC_FIELD_NAME] = backend_name,
-        [SPEC_FIELD_RESOLVER] = resolver,
-        [SPEC_FIELD_PROXY] = proxy,
-        [SPEC_FIELD_TOOL_PREFIX] = tool_prefix,
-        [SPEC_FIELD_ATTACH_TO] = attach_to,
-        [SPEC_FIELD_IMAGE] = no_rule,
-        [SPEC_FIELD_OWNER] = no_rule,
-        [SPEC_FIELD_TOOLSET_OWNER] = no_rule,
-        [SPEC_FIELD_EXPORT_CREDENTIALS] = no_rule,
+        [SPEC_FIELD_NAME] = backend_name,     [SPEC_FIELD_RESOLVER] = resolver,
+        [SPEC_FIELD_PROXY] = proxy,           [SPEC_FIELD_TOOL_PREFIX] = tool_prefix,
+        [SPEC_FIELD_PURPOSE] = no_rule,       [SPEC_FIELD_ATTACH_TO] = attach_to,
+        [SPEC_FIELD_IMAGE] = no_rule,         [SPEC_FIELD_OWNER] = no_rule,
+        [SPEC_FIELD_TOOLSET_OWNER] = no_rule, [SPEC_FIELD_EXPORT_CREDENTIALS] = no_rule,
     };
 
     if (v->text[0] == '\0' && v->id != SPEC_FIELD_TOOL_PREFIX)
@@ -200,12 +196,32 @@ static bool publish(const struct spec_value *v)
                        v->text);
 }
 
+static bool optional_tool(const struct spec_value *v)
+{
+    size_t n = 0;
+
+    while (spec_optional_tools[n]) {
+        if (strcmp(v->text, spec_optional_tools[n]) == 0)
+            return true;
+        n++;
+    }
+    const char *nearest = text_nearest(v->text, spec_optional_tools, n);
+    char remedy[160] = "Name edit_file, search_files, start_process, process_output, stop_process "
+                       "or publish_exports";
+
+    if (nearest)
+        (void)snprintf(remedy, sizeof remedy, "The nearest one is %s", nearest);
+    return spec_refuse(v, remedy, "'%.80s' is no tool that can be added", v->text);
+}
+
 bool spec_entry_is_good(const struct spec_value *v)
 {
     size_t n = strlen(v->text);
 
     if (v->id == SPEC_FIELD_PUBLISH)
         return publish(v);
+    if (v->id == SPEC_FIELD_TOOLS)
+        return optional_tool(v);
     if (v->id != SPEC_FIELD_MASK || n >= MASK_MIN_BYTES)
         return true;
     return spec_refuse(v, "Leave out what is as short as this: it would be found everywhere",

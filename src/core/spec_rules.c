@@ -132,12 +132,17 @@ static void refuse_export(const struct spec_filling *f, size_t i, const char *re
     problems_add(f->problems, name, (struct position){0}, remedy, "%s", message);
 }
 
-/* Other schemes are a question to the backend (core/backend_common.c). */
+/*
+ * Where an entry would go; placeholders are filled with samples. Other schemes are a question to
+ * the backend (core/backend_common.c).
+ */
 static bool parse_local(const char *entry, struct destination *ret, struct error *err)
 {
-    const char *url = strchr(entry, '=');
+    const char *equals = strchr(entry, '=');
+    _cleanup_free_ char *url = NULL;
 
-    return url && strncmp(url + 1, "file://", 7) == 0 && destination_parse(url + 1, ret, err) == 0;
+    return equals && destination_fill(equals + 1, &destination_samples, &url, err) == 0 &&
+           strncmp(url, "file://", 7) == 0 && destination_parse(url, ret, err) == 0;
 }
 
 static void check_exports(const struct spec_filling *f)
@@ -167,6 +172,16 @@ static void check_exports(const struct spec_filling *f)
     free(places);
 }
 
+static void check_tools(const struct spec_filling *f)
+{
+    const struct toolset_spec *t = &f->spec->toolset;
+
+    for (size_t i = 0; i < t->tools.n && t->exports.n == 0; i++)
+        if (strcmp(t->tools.items[i], "publish_exports") == 0)
+            refuse(f, SPEC_FIELD_TOOLS, "Add exports, or leave publish_exports out of tools",
+                   "tools names publish_exports, and exports promises nothing to publish");
+}
+
 void spec_finish(struct spec_filling *f)
 {
     check_image(f);
@@ -174,4 +189,5 @@ void spec_finish(struct spec_filling *f)
     check_times(f);
     check_attaching(f);
     check_exports(f);
+    check_tools(f);
 }

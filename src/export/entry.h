@@ -21,7 +21,8 @@
 #include "export/staging.h"
 
 struct export_entry {
-    char *path, *url; /* as they were given; owned */
+    char *path; /* as it was given; owned */
+    char *url;  /* its placeholders are filled; owned */
     struct destination to;
     bool is_pattern;
     bool is_folder; /* or a pattern: a folder is published */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "core/limits.h"
+#include "core/sandbox_id.h"
 #include "export/entry.h"
 #include "base/guards.h"
 
@@ -69,7 +70,8 @@ static int parse_path(struct export_entry *e, const char *entry, size_t n, struc
     return e->is_pattern ? pattern_check(e->path, err) : 0;
 }
 
-static int parse_entry(struct export_entry *e, const char *entry, struct error *err)
+static int parse_entry(struct export_entry *e, const char *entry,
+                       const struct destination_values *values, struct error *err)
 {
     const char *equals = find_url(entry);
     char shown[SOURCE_SHOWN_BYTES];
@@ -80,10 +82,9 @@ static int parse_entry(struct export_entry *e, const char *entry, struct error *
     r = parse_path(e, entry, (size_t)(equals - entry), err);
     if (r < 0)
         return r;
-    e->url = strdup(equals + 1);
-    if (!e->url)
-        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    r = destination_parse(e->url, &e->to, err);
+    r = destination_fill(equals + 1, values, &e->url, err);
+    if (r == 0)
+        r = destination_parse(e->url, &e->to, err);
     source_show(e->path, shown);
     return r < 0 ? error_context(err, "the export of '%s'", shown) : 0;
 }
@@ -100,14 +101,15 @@ static void entries_free(struct export_entry *e, size_t n)
     free(e);
 }
 
-static int parse_entries(const struct string_list *list, struct export_entry *e, struct error *err)
+static int parse_entries(const struct string_list *list, const struct destination_values *values,
+                         struct export_entry *e, struct error *err)
 {
     int r = 0;
 
     for (size_t i = 0; i < list->n; i++)
         e[i].place = (struct staging_place)STAGING_PLACE_INIT;
     for (size_t i = 0; r == 0 && i < list->n; i++) {
-        r = parse_entry(&e[i], list->items[i], err);
+        r = parse_entry(&e[i], list->items[i], values, err);
         for (size_t j = 0; r == 0 && j < i; j++)
             if (destination_clash(&e[i].to, &e[j].to))
                 r = refuse_entry(e[i].path,
@@ -119,7 +121,8 @@ static int parse_entries(const struct string_list *list, struct export_entry *e,
 }
 
 /* Return: list->n entries, owned by the caller; NULL with an error. */
-static struct export_entry *entries_new(const struct string_list *list, struct error *err)
+static struct export_entry *entries_new(const struct string_list *list,
+                                        const struct destination_values *values, struct error *err)
 {
     struct export_entry *e;
 
@@ -133,7 +136,7 @@ static struct export_entry *entries_new(const struct string_list *list, struct e
     e = calloc(list->n, sizeof *e);
     if (!e) {
         (void)error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    } else if (parse_entries(list, e, err) < 0) {
+    } else if (parse_entries(list, values, e, err) < 0) {
         entries_free(e, list->n);
         e = NULL;
     }
@@ -142,7 +145,7 @@ static struct export_entry *entries_new(const struct string_list *list, struct e
 
 int export_check(const struct string_list *entries, struct error *err)
 {
-    struct export_entry *e = entries_new(entries, err);
+    struct export_entry *e = entries_new(entries, &destination_samples, err);
 
     if (!e)
         return -err->code;
@@ -338,7 +341,11 @@ static struct exporting *fill(const struct export_options *o, struct export_entr
 int export_new(const struct export_options *options, const struct export_events *events,
                void *owner, struct exporting **ret, struct error *err)
 {
-    struct export_entry *entries = entries_new(options->entries, err);
+    char backend[BACKEND_NAME_BYTES_MAX + 1];
+    struct destination_values values = {.id = sandbox_id_split(options->sandbox, backend)};
+
+    destination_time(clock_epoch_us(), values.time); /* one for all entries */
+    struct export_entry *entries = entries_new(options->entries, &values, err);
 
     if (!entries)
         return -err->code;

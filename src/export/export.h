@@ -24,7 +24,7 @@
 #include "core/spec.h"
 #include "export/copier.h"
 
-/* What became of one entry; strings are the export's. */
+/* What became of one entry; strings are the export's. The URL is without placeholders. */
 struct export_result {
     const char *path, *url;
     bool folder;               /* a folder, or all that a pattern matched */
@@ -50,12 +50,16 @@ struct export_events {
 /**
  * export_check() - judge entries before anything is spent: their URLs, and that none clash
  *
+ * Placeholders (core/destination.h) are filled with samples.
+ *
  * Return: 0, or -EINVAL (usage), naming the entry.
  */
 int export_check(const struct string_list *entries, struct error *err);
 
 /**
  * export_new() - an export that has not begun
+ *
+ * Placeholders are filled from the sandbox's id and with the time of this moment.
  *
  * Return: 0 with @ret owned by the caller; or a negative errno with an error as of export_check().
  */

@@ -17,10 +17,11 @@
 #define LITTLE_LIFE_US UINT64_C(120000000)
 
 static const struct tool_action *const actions[] = {
-    [TOOL_RUN_COMMAND] = &run_command_action,
-    [TOOL_READ_FILE] = &read_file_action,
-    [TOOL_WRITE_FILE] = &write_file_action,
-    [TOOL_LIST_DIRECTORY] = &list_directory_action,
+    [TOOL_RUN_COMMAND] = &run_command_action,     [TOOL_READ_FILE] = &read_file_action,
+    [TOOL_WRITE_FILE] = &write_file_action,       [TOOL_LIST_DIRECTORY] = &list_directory_action,
+    [TOOL_EDIT_FILE] = &edit_file_action,         [TOOL_SEARCH_FILES] = &search_files_action,
+    [TOOL_START_PROCESS] = &start_process_action, [TOOL_PROCESS_OUTPUT] = &process_output_action,
+    [TOOL_STOP_PROCESS] = &stop_process_action,   [TOOL_PUBLISH_EXPORTS] = &publish_exports_action,
 };
 _Static_assert(ARRAY_SIZE(actions) == TOOL__MAX, "a tool does nothing");
 
@@ -37,6 +38,12 @@ static void free_inner(struct tool_call *c)
     atoll_op_free(TAKE_PTR(c->kept));
 }
 
+static void leave_action(struct tool_call *c)
+{
+    if (actions[c->tool]->leave)
+        actions[c->tool]->leave(c);
+}
+
 /* It is done, or about to be: nothing of it moves any more, and the toolset knows it no longer. */
 static void leave(struct tool_call *c)
 {
@@ -49,11 +56,13 @@ static void leave(struct tool_call *c)
                 t->last = p;
             break;
         }
+    loop_at(&c->op.a->loop, &c->step, CLOCK_NEVER);
+    if (c->tool != TOOL__MAX)
+        leave_action(c);
     c->t = NULL;
     c->next = NULL;
-    loop_at(&c->op.a->loop, &c->step, CLOCK_NEVER);
     free_inner(c);
-    read_file_done(c);
+    news_free(TAKE_PTR(c->news));
     tool_arguments_done(&c->arguments);
     free(TAKE_PTR(c->refused));
 }
@@ -128,18 +137,49 @@ static char *add_notes(struct tool_call *c, char *text, size_t *len)
     return more;
 }
 
+void call_fact(struct tool_call *c, const char *key, json_t *value)
+{
+    if (!c->structured)
+        c->structured = json_object();
+    if (json_object_set_new(c->structured, key, value) < 0)
+        c->facts_lost = true;
+}
+
+json_t *call_string(const char *text, size_t len)
+{
+    _cleanup_free_ char *shown = NULL;
+
+    return shown_utf8(text, len, &shown, &len) == 0 ? json_stringn(shown, len) : NULL;
+}
+
+/* The structured form, with what all of them may have. Return: 0 or -ENOMEM. */
+static int write_facts(struct tool_call *c)
+{
+    uint64_t left = provision_left_us(c->t);
+
+    if (left != UINT64_MAX)
+        call_fact(c, "remaining_seconds", json_real((double)(left / 1000) / 1000));
+    if (c->answer.replaced)
+        call_fact(c, "replaced", json_true());
+    if (c->facts_lost || !c->structured)
+        return -ENOMEM;
+    c->facts = json_dumps(c->structured, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    c->answer.structured = c->facts;
+    return c->facts ? 0 : -ENOMEM;
+}
+
 void call_answer(struct tool_call *c, char *text, size_t len, bool retry)
 {
     unsigned *failures = &c->t->failures[c->tool];
 
     if (text)
         text = add_notes(c, text, &len);
-    if (!text) {
+    c->text = text;
+    if (!text || (!retry && write_facts(c) < 0)) {
         fail_memory(c);
         return;
     }
     *failures = retry ? *failures + 1 : 0;
-    c->text = text;
     c->answer.text = text;
     c->answer.len = len;
     c->answer.retry = retry;
@@ -319,7 +359,7 @@ static void begin(struct tool_call *c)
     c->begun = true;
     actions[c->tool]->begin(c);
     if (c->t && never_arrived(c)) {
-        read_file_done(c);
+        leave_action(c);
         free_inner(c);
         c->begun = false;
         c->again = true;
@@ -383,22 +423,47 @@ static void call_release(struct atoll_op *op)
         leave(c);
         calls_advance(t);
     }
+    json_decref(c->structured);
+    atoll_op_free(c->exported);
+    free(c->told);
     free(c->text);
+    free(c->facts);
+    free(c->bytes);
     free(c->problem);
 }
 
-static const struct op_class call_class = {.cancel = call_cancel, .release = call_release};
+static size_t count(const struct atoll_op *op)
+{
+    const struct tool_call *c = (const struct tool_call *)op;
+
+    return c->exported ? atoll_op_count(c->exported) : 0;
+}
+
+static const struct atoll_exported *exported(const struct atoll_op *op, size_t i)
+{
+    const struct tool_call *c = (const struct tool_call *)op;
+
+    return c->exported ? atoll_op_exported(c->exported, i) : NULL;
+}
+
+static const struct op_class call_class = {
+    .cancel = call_cancel, .release = call_release, .count = count, .exported = exported};
 
 /* --- a new one --- */
 
 static void no_tool(struct tool_call *c, const char *name)
 {
-    const struct atoll_toolset *t = c->t;
+    const struct atoll_tool *tool;
+    char names[TOOL__MAX * (TOOL_NAME_BYTES + 2)] = "";
     struct error err = ERROR_INIT;
 
+    for (size_t i = 0; (tool = atoll_toolset_tool(c->t, i)); i++) {
+        size_t n = strlen(names);
+
+        (void)snprintf(names + n, sizeof names - n, "%s%s", i > 0 ? ", " : "", tool->name);
+    }
     (void)error_set(&err, ERROR_USAGE, ENOENT, "this toolset has no tool '%.100s'", name);
-    (void)error_remedy(&err, "It has %s, %s, %s and %s", t->tools[0].name, t->tools[1].name,
-                       t->tools[2].name, t->tools[3].name);
+    (void)error_remedy(&err, "It has %s", names);
     call_fail(c, &err);
 }
 
@@ -440,6 +505,8 @@ struct atoll_op *atoll_tool_call(struct atoll_toolset *t, const char *name, cons
     c->source.fd = -EBADF;
     c->step = (struct loop_timer){.name = "tool", .owner = c, .due = step};
     c->tool = tool_find(name, toolset_prefix(t));
+    if (c->tool != TOOL__MAX && !t->tools[c->tool].given)
+        c->tool = TOOL__MAX;
     if (c->tool == TOOL__MAX) {
         no_tool(c, name);
     } else if (t->state != TOOLSET_OPEN) {
@@ -459,4 +526,68 @@ const struct atoll_tool_answer *atoll_op_answer(const struct atoll_op *op)
     const struct tool_call *c = (const struct tool_call *)op;
 
     return op_is(op, &call_class) && op->done && !op->failed ? &c->answer : NULL;
+}
+
+/* --- following one --- */
+
+enum { NEWS_BYTES = 4096 };
+
+static void heard_output(void *arg, int stream, const void *bytes, size_t len)
+{
+    struct tool_call *c = arg;
+
+    (void)news_feed(c->news, stream, bytes, len); /* that it failed is told by the next question */
+}
+
+void call_follow(struct tool_call *c)
+{
+    if (c->news && c->inner)
+        exec_follow(c->inner, heard_output, c);
+}
+
+/* One that is under way; NULL: @op is none. */
+static struct tool_call *under_way(struct atoll_op *op)
+{
+    struct tool_call *c = (struct tool_call *)op;
+
+    return op_is(op, &call_class) && c->t ? c : NULL;
+}
+
+int atoll_tool_follow(struct atoll_op *op)
+{
+    struct tool_call *c = under_way(op);
+
+    if (!c || c->tool != TOOL_RUN_COMMAND || c->news)
+        return 0;
+    c->news = news_new(c->t->mask, NEWS_BYTES);
+    if (!c->news)
+        return -ENOMEM;
+    if (c->began_us > 0)
+        call_follow(c);
+    return 0;
+}
+
+int atoll_tool_progress(struct atoll_op *op, struct atoll_tool_progress *ret)
+{
+    struct tool_call *c = under_way(op);
+    struct atoll_tool_progress x = {.news = ""};
+
+    if (!c)
+        return -EINVAL;
+    if (c->began_us > 0) {
+        x.running = true;
+        x.elapsed_us = clock_now_us() - c->began_us;
+        x.timeout_us = c->timeout_us;
+    }
+    if (c->news) {
+        char *told;
+        int r = news_take(c->news, &told, &x.len, &x.dropped);
+
+        if (r < 0)
+            return r;
+        free(c->told);
+        x.news = c->told = told;
+    }
+    *ret = x;
+    return 0;
 }

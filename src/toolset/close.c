@@ -248,8 +248,17 @@ void close_continue(struct atoll_toolset *t)
 /* A sandbox that is being made is waited for: it has to be removed. */
 static void settled(struct close_op *c)
 {
+    struct atoll_toolset *t = c->t;
+
     atoll_op_free(TAKE_PTR(c->inner));
-    if (!c->t->making)
+    if (t->making)
+        return;
+    /* What goes on in the background would change files while they are copied. */
+    if (c->succeeded && t->spec.spec.toolset.exports.n > 0)
+        c->inner = processes_take(t);
+    if (c->inner)
+        op_await(c->inner, &c->step);
+    else
         publish(c);
 }
 
@@ -259,8 +268,10 @@ static struct atoll_op *take_running(struct atoll_toolset *t)
     struct tool_call *c = t->calls;
     struct atoll_op *inner = c ? TAKE_PTR(c->inner) : NULL;
 
-    if (inner)
+    if (inner) {
+        exec_follow(inner, NULL, NULL); /* it outlives the call */
         op_give_up(inner, ECANCELED);
+    }
     return inner;
 }
 

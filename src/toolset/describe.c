@@ -230,6 +230,10 @@ int describe_run_command(const struct describe_input *x, char **ret)
     char write_file[TOOL_NAME_BYTES];
 
     tool_name(TOOL_WRITE_FILE, x->prefix, write_file);
+    if (x->purpose) {
+        say(&b, TEXT_PURPOSE, x->purpose);
+        new_paragraph(&b);
+    }
     say(&b, "%s", tools[TOOL_RUN_COMMAND].description);
     say(&b, TEXT_WRITE_HINT, write_file);
     new_paragraph(&b);

@@ -14,6 +14,7 @@
 
 struct describe_input {
     const char *prefix;          /* of the tools; NULL */
+    const char *purpose;         /* of the sandbox; NULL */
     bool attached;               /* the sandbox was made by somebody else … */
     bool known;                  /* … and was asked already: the next two hold */
     const struct policy *policy; /* NULL: not known */

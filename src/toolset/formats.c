@@ -22,15 +22,17 @@
 static json_t *annotations(const struct tool *t)
 {
     return json_pack("{s:b, s:b, s:b, s:b}", "readOnlyHint", t->read_only, "destructiveHint",
-                     !t->read_only, "idempotentHint", t->idempotent, "openWorldHint",
-                     t == &tools[TOOL_RUN_COMMAND]);
+                     !t->read_only && !t->harmless, "idempotentHint", t->idempotent,
+                     "openWorldHint",
+                     t->code_argument != NULL || t == &tools[TOOL_PUBLISH_EXPORTS]);
 }
 
 /* @schema is consumed by each of these. NULL: no memory. */
 static json_t *mcp(const struct format_tool *x, json_t *schema)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", x->name, "title", tools[x->id].title,
-                     "description", x->description, "inputSchema", schema, "annotations",
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "name", x->name, "title", tools[x->id].title,
+                     "description", x->description, "inputSchema", schema, "outputSchema",
+                     json_loads(tools[x->id].output, 0, NULL), "annotations",
                      annotations(&tools[x->id]));
 }
 

@@ -49,29 +49,60 @@ static int make_lines(const struct tool_call *c, const struct atoll_file **files
 }
 
 /* The first lines, and what tells of the rest. NULL without memory. */
-static char *fit(const struct tool_call *c, char **lines, size_t n, size_t *ret_len)
+static char *fit(const struct tool_call *c, char **lines, size_t n, size_t *ret_len,
+                 size_t *ret_shown)
 {
     const struct truncate_caps caps = call_caps(c);
     _cleanup_free_ char *kept = NULL;
-    size_t shown = 0;
     char *text = NULL;
     int r;
 
-    if (truncate_list((const char *const *)lines, &caps, &kept, ret_len, &shown) < 0)
+    if (truncate_list((const char *const *)lines, &caps, &kept, ret_len, ret_shown) < 0)
         return NULL;
-    if (shown == n)
+    if (*ret_shown == n)
         return TAKE_PTR(kept);
-    r = asprintf(&text, "%s%s" TEXT_MORE_ENTRIES, kept, shown > 0 ? "\n" : "", n - shown,
-                 TEXT_ENTRIES(n - shown), c->t->tools[TOOL_RUN_COMMAND].name, shown + 1);
+    r = asprintf(&text, "%s%s" TEXT_MORE_ENTRIES, kept, *ret_shown > 0 ? "\n" : "", n - *ret_shown,
+                 TEXT_ENTRIES(n - *ret_shown), c->t->tools[TOOL_RUN_COMMAND].name, *ret_shown + 1);
     if (r < 0)
         return NULL;
     *ret_len = (size_t)r;
     return text;
 }
 
-static char *make_text(const struct tool_call *c, size_t *ret_len)
+/*
+ * A name as it is, so that the other tools take it, but where it is not UTF-8: then as it is
+ * shown, which is how a command can name it.
+ */
+static json_t *name_fact(const struct tool_call *c, const char *name)
 {
-    size_t n = atoll_op_count(c->inner);
+    _cleanup_free_ char *masked = toolset_masked(c->t, name, strlen(name), NULL), *shown = NULL;
+    json_t *fact = masked ? json_string(masked) : NULL;
+
+    if (!fact && masked && shown_name(masked, &shown) == 0)
+        fact = json_string(shown);
+    return fact;
+}
+
+static void add_entries(struct tool_call *c, const struct atoll_file **files, size_t n)
+{
+    json_t *entries = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        json_t *entry = json_pack("{s:o, s:b}", "name", name_fact(c, files[i]->name), "directory",
+                                  files[i]->kind == ATOLL_FOLDER);
+
+        if (json_array_append_new(entries, entry) < 0) {
+            json_decref(entries);
+            entries = NULL;
+            break;
+        }
+    }
+    call_fact(c, "entries", entries);
+}
+
+static char *make_text(struct tool_call *c, size_t *ret_len)
+{
+    size_t n = atoll_op_count(c->inner), shown = 0;
     const struct atoll_file **files = calloc(n + 1, sizeof(void *));
     char **lines = calloc(n + 1, sizeof *lines), *text = NULL;
 
@@ -80,7 +111,11 @@ static char *make_text(const struct tool_call *c, size_t *ret_len)
     if (files)
         qsort(files, n, sizeof(void *), by_name);
     if (files && lines && make_lines(c, files, n, lines) == 0)
-        text = fit(c, lines, n, ret_len);
+        text = fit(c, lines, n, ret_len, &shown);
+    if (text) {
+        add_entries(c, files, shown);
+        call_fact(c, "omitted", json_integer((json_int_t)(n - shown)));
+    }
     for (size_t i = 0; lines && i < n; i++)
         free(lines[i]);
     free(lines);
@@ -90,14 +125,19 @@ static char *make_text(const struct tool_call *c, size_t *ret_len)
 
 static void done(struct tool_call *c)
 {
-    size_t len = strlen(TEXT_EMPTY);
+    size_t len = 0;
     char *text;
 
     if (atoll_op_error(c->inner)) {
         call_inner_failed(c);
         return;
     }
-    text = atoll_op_count(c->inner) == 0 ? strdup(TEXT_EMPTY) : make_text(c, &len);
+    text = make_text(c, &len);
+    if (text && atoll_op_count(c->inner) == 0) {
+        free(text);
+        text = strdup(TEXT_EMPTY);
+        len = strlen(TEXT_EMPTY);
+    }
     call_answer(c, text, len, false);
 }
 

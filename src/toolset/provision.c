@@ -35,6 +35,7 @@ void provision_drop(struct atoll_toolset *t)
 
     if (!sb)
         return;
+    processes_end(t);
     if (!t->attach_to) {
         if (sb->session.state != SESSION_OVER)
             (void)session_destroy(&sb->session);
@@ -80,6 +81,14 @@ void provision_lost(struct atoll_toolset *t)
     else
         t->replaced = true;
     provision_drop(t);
+}
+
+bool provision_renew(struct atoll_toolset *t)
+{
+    if (t->over.code == 0 || t->attach_to)
+        return false;
+    t->over = (struct error)ERROR_INIT;
+    return true;
 }
 
 void provision_look(struct atoll_toolset *t)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "core/outcome.h"
 #include "toolset/texts.h"
 #include "toolset/toolset.h"
@@ -57,18 +58,28 @@ static void choose_timeout(struct tool_call *c, const struct tool_argument *aske
         c->timeout_us = us < 1 ? 1 : (uint64_t)us;
 }
 
-static bool examine(struct tool_call *c)
+bool call_command_fits(struct tool_call *c)
 {
     const struct tool_argument *command = &c->arguments.items[ARGUMENT_COMMAND];
+
+    if (command->len == 0)
+        call_retry(c, "%s", TEXT_COMMAND_EMPTY);
+    else if (memchr(command->text, '\0', command->len))
+        call_retry(c, "%s", TEXT_COMMAND_NUL);
+    else if (command->len > EXEC_STRING_BYTES_MAX) /* execve(2), MAX_ARG_STRLEN */
+        refuse_long(c, command->len);
+    else
+        return true;
+    return false;
+}
+
+static bool examine(struct tool_call *c)
+{
     const struct tool_argument *timeout = &c->arguments.items[ARGUMENT_TIMEOUT];
 
-    if (command->len == 0) {
-        call_retry(c, "%s", TEXT_COMMAND_EMPTY);
-    } else if (memchr(command->text, '\0', command->len)) {
-        call_retry(c, "%s", TEXT_COMMAND_NUL);
-    } else if (command->len > EXEC_STRING_BYTES_MAX) { /* execve(2), MAX_ARG_STRLEN */
-        refuse_long(c, command->len);
-    } else if (timeout->given && !(isfinite(timeout->number) && timeout->number > 0)) {
+    if (!call_command_fits(c))
+        return false;
+    if (timeout->given && !(isfinite(timeout->number) && timeout->number > 0)) {
         refuse_timeout(c, timeout->number);
     } else {
         choose_timeout(c, timeout);
@@ -79,8 +90,7 @@ static bool examine(struct tool_call *c)
 
 /* --- the answer --- */
 
-/* Where the first whole line begins; a single line that lost its beginning is all there is. */
-static size_t skip_partial_line(const char *text, size_t len)
+size_t skip_partial_line(const char *text, size_t len)
 {
     size_t i = 0;
 
@@ -91,29 +101,69 @@ static size_t skip_partial_line(const char *text, size_t len)
     return i + 1 < len ? i + 1 : 0;
 }
 
-/* One stream below its label, after what stands in @f already. */
-static int show_stream(const struct tool_call *c, int stream, const char *label, bool *first,
-                       FILE *f)
+/* What a model is shown of a stream. */
+struct shown_output {
+    char *text; /* masked, decoded, cut; owned; NULL: the command wrote nothing */
+    size_t len;
+    uint64_t dropped; /* bytes that the command wrote in front of it */
+    bool replaced;    /* what it wrote was not all UTF-8: U+FFFD stands for the rest */
+};
+
+/*
+ * How many of the command's bytes lie in front of byte @at of what became of them. Masking and
+ * decoding change bytes and leave line ends, so whole lines are counted exactly; within a line
+ * whose beginning is cut the bytes are those of the text, and no more than the line had.
+ */
+static size_t written_before(const char *written, size_t len, const char *text, size_t at)
+{
+    size_t line = 0, passed = 0, rest;
+    const char *lf;
+
+    for (size_t i = 0; i < at; i++) {
+        if (text[i] != '\n')
+            continue;
+        line = i + 1;
+        lf = memchr(written + passed, '\n', len - passed);
+        passed = lf ? (size_t)(lf - written) + 1 : len;
+    }
+    lf = memchr(written + passed, '\n', len - passed);
+    rest = (lf ? (size_t)(lf - written) : len) - passed;
+    return passed + (at - line < rest ? at - line : rest);
+}
+
+/* Return: 0, with what is in @ret the caller's in any case; or -ENOMEM. */
+static int show_stream(const struct tool_call *c, int stream, struct shown_output *ret)
 {
     const struct truncate_caps caps = call_caps(c);
-    _cleanup_free_ char *masked = NULL, *text = NULL, *shown = NULL;
-    bool dropped = exec_dropped(c->inner, stream);
-    size_t len = 0, from = 0;
-    const void *bytes = atoll_op_output(c->inner, stream, &len);
+    _cleanup_free_ char *masked = NULL, *text = NULL;
+    uint64_t dropped = exec_dropped(c->inner, stream);
+    size_t len = 0, plain = 0, size = 0, skipped = 0, from;
+    const char *bytes = atoll_op_output(c->inner, stream, &size);
 
-    if (len == 0)
+    if (size == 0)
         return 0;
-    if (mask_text(c->t->mask, bytes, len, dropped ? MASK_CUT_START : 0, &masked, &len) < 0)
+    if (mask_text(c->t->mask, bytes, size, dropped > 0 ? MASK_CUT_START : 0, &masked, &plain) < 0 ||
+        shown_utf8(masked, plain, &text, &len) < 0)
         return -ENOMEM;
-    if (dropped)
-        from = skip_partial_line(masked, len);
-    if (shown_utf8(masked + from, len - from, &text, &len) < 0 ||
-        truncate_output(text, len, &caps, dropped, &shown, &len) < 0)
+    ret->replaced = len != plain || memcmp(text, masked, len) != 0;
+    if (dropped > 0)
+        skipped = skip_partial_line(text, len);
+    if (truncate_output(text + skipped, len - skipped, &caps, &ret->text, &ret->len, &from) < 0)
         return -ENOMEM;
-    (void)fprintf(f, "%s%s\n", *first ? "" : "\n", label);
-    (void)fwrite(shown, 1, len, f);
-    *first = false;
+    ret->dropped = dropped + written_before(bytes, size, text, skipped + from);
     return 0;
+}
+
+/* One stream below its label, after what stands in @f already. */
+static void put_stream(const struct shown_output *s, const char *label, bool *first, FILE *f)
+{
+    if (!s->text)
+        return;
+    (void)fprintf(f, "%s%s\n", *first ? "" : "\n", label);
+    if (s->dropped > 0)
+        (void)fprintf(f, "%s\n", TEXT_EARLIER_TRUNCATED);
+    (void)fwrite(s->text, 1, s->len, f);
+    *first = false;
 }
 
 static void add_note(FILE *f, bool *first, const char *note)
@@ -146,13 +196,40 @@ static void show_end(const struct tool_call *c, FILE *f, bool *first)
         add_note(f, first, TEXT_NOTE_KILLED);
 }
 
-static int compose(struct tool_call *c, FILE *f)
+/* What ended it, unless that was no end of its own. */
+static void add_end(struct tool_call *c)
+{
+    const struct exit_report *x = exec_report(c->inner);
+
+    call_fact(c, "timed_out", json_boolean(x && x->reason == REASON_TIMEOUT));
+    if (!x || (x->reason != REASON_EXITED && x->reason != REASON_OOM))
+        return;
+    if (x->signal > 0)
+        call_fact(c, "signal", json_integer(x->signal));
+    else
+        call_fact(c, "exit_code", json_integer(x->exit_code));
+}
+
+static void add_facts(struct tool_call *c, const struct shown_output *out,
+                      const struct shown_output *err)
+{
+    add_end(c);
+    call_fact(c, "stdout", json_stringn(out->text ? out->text : "", out->len));
+    call_fact(c, "stderr", json_stringn(err->text ? err->text : "", err->len));
+    if (out->replaced || err->replaced)
+        call_fact(c, "bytes_replaced", json_true());
+    call_fact(c, "truncated", json_boolean(out->dropped > 0 || err->dropped > 0));
+    call_fact(c, "stdout_dropped_bytes", json_integer((json_int_t)out->dropped));
+    call_fact(c, "stderr_dropped_bytes", json_integer((json_int_t)err->dropped));
+}
+
+static void compose(struct tool_call *c, const struct shown_output *out,
+                    const struct shown_output *err, FILE *f)
 {
     bool first = true, first_note = true;
 
-    if (show_stream(c, 1, TEXT_STDOUT, &first, f) < 0 ||
-        show_stream(c, 2, TEXT_STDERR, &first, f) < 0)
-        return -ENOMEM;
+    put_stream(out, TEXT_STDOUT, &first, f);
+    put_stream(err, TEXT_STDERR, &first, f);
     if (first)
         (void)fputs(TEXT_NO_OUTPUT, f);
     show_end(c, f, &first_note);
@@ -163,7 +240,6 @@ static int compose(struct tool_call *c, FILE *f)
         c->t->replaced = false;
         c->answer.replaced = true;
     }
-    return 0;
 }
 
 static void keep_exit(struct tool_call *c)
@@ -180,22 +256,29 @@ static void keep_exit(struct tool_call *c)
 
 static void answer(struct tool_call *c)
 {
+    struct shown_output out = {0}, err = {0};
     char *text = NULL;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
-    int r = f ? compose(c, f) : -ENOMEM;
+    int r = f ? show_stream(c, 1, &out) : -ENOMEM;
 
+    if (r == 0)
+        r = show_stream(c, 2, &err);
+    if (r == 0) {
+        compose(c, &out, &err, f);
+        add_facts(c, &out, &err);
+    }
     if (f && fclose(f) != 0)
         r = -ENOMEM;
-    if (r < 0) {
-        free(text);
-        text = NULL;
-    }
+    if (r < 0)
+        free(TAKE_PTR(text));
+    free(out.text);
+    free(err.text);
     keep_exit(c);
     call_answer(c, text, len, false);
 }
 
-static void not_started(struct tool_call *c)
+void call_not_started(struct tool_call *c)
 {
     const char *problem = atoll_op_exit(c->inner)->problem;
     _cleanup_free_ char *masked =
@@ -222,7 +305,7 @@ static void ended(struct tool_call *c, bool lost)
     else if (!lost && !x)
         call_inner_failed(c);
     else if (!lost && x->start_stage != START_OK)
-        not_started(c);
+        call_not_started(c);
     else
         answer(c);
 }
@@ -270,7 +353,15 @@ static void begin(struct tool_call *c)
     x.timeout_us = c->timeout_us;
     /* A secret that the cut goes through is kept whole, so that it is recognised. */
     x.capture_max = c->t->spec.spec.toolset.max_output_bytes + mask_longest(c->t->mask);
+    c->began_us = clock_now_us();
     call_await(c, atoll_exec(c->t->sb, &x), done);
+    call_follow(c);
 }
 
-const struct tool_action run_command_action = {.examine = examine, .begin = begin};
+/* It may begin anew on another connection. */
+static void leave(struct tool_call *c)
+{
+    c->began_us = 0;
+}
+
+const struct tool_action run_command_action = {.examine = examine, .begin = begin, .leave = leave};

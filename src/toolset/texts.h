@@ -15,7 +15,7 @@
 
 #include <inttypes.h>
 
-#define TEXTS_VERSION 1
+#define TEXTS_VERSION 2
 
 /* --- The fixed part of the descriptions; no network and no names of other tools in them --- */
 
@@ -38,6 +38,7 @@
     "Reads a text file in the sandbox. Of a long file only a part is returned, and its last line " \
     "then names the offset to read on with. Lines are numbered as grep -n does. Relative paths "   \
     "start at the working directory."
+#define TEXT_READ_FILE_BYTES  "An image, or another file that is no text, is returned as it is."
 #define TEXT_READ_FILE_PATH   "Path of the file in the sandbox."
 #define TEXT_READ_FILE_OFFSET "First line to return, counted from 1. Left out or null: 1."
 #define TEXT_READ_FILE_LIMIT                                                                       \
@@ -56,6 +57,65 @@
     "a directory with a / behind its name."
 #define TEXT_LIST_DIRECTORY_PATH                                                                   \
     "Path of the directory in the sandbox. Left out or empty: the working directory."
+
+/* Those that are asked for (toolset.tools). */
+
+#define TEXT_EDIT_FILE_TITLE "Edit a file"
+#define TEXT_EDIT_FILE                                                                             \
+    "Replaces one piece of a text file in the sandbox. old_text has to occur in the file exactly " \
+    "once, character for character, indentation and line ends included; otherwise nothing is "     \
+    "changed and the answer says why. Relative paths start at the working directory."
+#define TEXT_EDIT_FILE_PATH "Path of the file in the sandbox."
+#define TEXT_EDIT_FILE_OLD                                                                         \
+    "The text to replace, with enough around it to occur only once in the file."
+#define TEXT_EDIT_FILE_NEW "The text to put in its place; empty to delete."
+
+#define TEXT_SEARCH_FILES_TITLE "Search files"
+#define TEXT_SEARCH_FILES                                                                          \
+    "Searches the files below a directory in the sandbox, by name, by text, or by both. A match "  \
+    "of text is returned as PATH:LINE: and the line, a match of names alone as PATH. Hidden "      \
+    "files are searched too, binary files are not, and symbolic links are not followed. What is "  \
+    "returned is bounded, and the last line says when there is more."
+#define TEXT_SEARCH_FILES_TEXT                                                                     \
+    "Text that a line has to contain, taken as it is and not as a pattern. Left out or empty: "    \
+    "files are found by name alone."
+#define TEXT_SEARCH_FILES_NAME                                                                     \
+    "Pattern for the name of a file, without its directory: * stands for any characters, ? for "   \
+    "one, [a-z] for one of these, as in *.py. Left out or empty: every file."
+#define TEXT_SEARCH_FILES_PATH                                                                     \
+    "Path of the directory in the sandbox. Left out or empty: the working directory."
+
+#define TEXT_START_PROCESS_TITLE "Start a background process"
+#define TEXT_START_PROCESS                                                                         \
+    "Starts a shell command in the sandbox that goes on in the background, such as a server, and " \
+    "returns its number at once. What it writes is kept and can be read by that number. It has "   \
+    "empty standard input, and runs until it ends, is stopped, or the sandbox ends."
+#define TEXT_START_PROCESS_COMMAND "The shell command to run."
+
+#define TEXT_PROCESS_OUTPUT_TITLE "Read a background process"
+#define TEXT_PROCESS_OUTPUT                                                                        \
+    "Returns what a background process has written since this was last asked, and whether it "     \
+    "still runs or how it ended."
+#define TEXT_PROCESS_OUTPUT_PROCESS "Number of the process."
+#define TEXT_PROCESS_OUTPUT_WAIT                                                                   \
+    "Most seconds to wait until there is something new or it has ended; other calls wait "         \
+    "meanwhile. Left out or null: no waiting."
+
+#define TEXT_STOP_PROCESS_TITLE "Stop a background process"
+#define TEXT_STOP_PROCESS                                                                          \
+    "Ends a background process with everything that it started: it is asked to, and after two "    \
+    "seconds it is killed. Returns what it wrote last and how it ended."
+#define TEXT_STOP_PROCESS_PROCESS "Number of the process."
+
+#define TEXT_PUBLISH_EXPORTS_TITLE "Publish the results"
+#define TEXT_PUBLISH_EXPORTS                                                                       \
+    "Publishes now, as they are, the files that this run has promised, at the places that its "    \
+    "owner has chosen, all of them or none. Call it when they are complete; a later call "         \
+    "publishes them anew."
+
+/* --- What is added to descriptions, each a paragraph or a sentence of one --- */
+
+#define TEXT_PURPOSE "Purpose of this sandbox: %s" /* in front of each, a paragraph of its own */
 
 /* --- What is added to the description of run_command, each a paragraph or a sentence of one --- */
 
@@ -164,6 +224,9 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
     "Line %" PRIu64 " is longer than the output limit of %s. Use %s with a command such as cut, "  \
     "head -c or sed to see a part of it." /* SIZE, TOOL run_command */
 
+/* Where bytes are answered. */
+#define TEXT_NO_TEXT "%s is no text: %s, %s." /* PATH, media type, SIZE */
+
 #define TEXT_WROTE "Wrote %" PRIu64 " bytes to %s." /* PATH */
 
 #define TEXT_EMPTY        "(empty)"
@@ -171,6 +234,126 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
 #define TEXT_MORE_ENTRIES     /* TOOL run_command, the number of the first that is not shown */    \
     "[... %zu more %s; to see them, use %s in that directory: LC_ALL=C ls -A | tail -n +%zu]"
 #define TEXT_ENTRIES(n) ((n) == 1 ? "entry" : "entries")
+
+/* A line for each; the words in brackets are a SIZE, or TEXT_PUBLISHED_FILES. */
+#define TEXT_PUBLISHED       "Published %s (%s) at %s." /* PATH, words, URL */
+#define TEXT_PUBLISHED_FILES "%s in %" PRIu64 " %s"     /* SIZE, TEXT_FILES() */
+#define TEXT_FILES(n)        ((n) == 1 ? "file" : "files")
+#define TEXT_MORE_PUBLISHED  "[... %zu more, published too]"
+
+/* --- Resources: what was published --- */
+
+#define TEXT_RESOURCE "%s of the sandbox, published in this run." /* PATH */
+#define TEXT_RESOURCE_FOLDER                                                                       \
+    "%s of the sandbox, %" PRIu64 " %s, published in " /* PATH */                                  \
+    "this run. Reading it shows its manifest; a file in it is read by "                            \
+    "this URI, a / and its path there."
+#define TEXT_RESOURCE_TOO_LARGE                                                                    \
+    "the resource has %s, which is more than the read limit of %s" /* SIZE, SIZE */
+#define TEXT_RESOURCE_TOO_LARGE_REMEDY                                                             \
+    "Look at the file in the sandbox, part by part, or where it was published"
+#define TEXT_RESOURCE_SECRET                                                                       \
+    "the resource is no text, and among its bytes is a secret that is masked in all that is shown"
+#define TEXT_RESOURCE_UNREADABLE "the resource cannot be read: %s" /* strerror() */
+
+/* --- What a server says of all its tools, and of calls that it does not pass on --- */
+
+#define TEXT_SERVER                                                                                \
+    "These tools act in a disposable sandbox: a machine of its own, which is made when the first " \
+    "of them is called and is gone, with everything in it, when this session ends. Calls run one " \
+    "after another, in the order in which they were made."
+#define TEXT_SERVER_GROUP "A sandbox of its own is behind each of " /* "PREFIX_*: PURPOSE" */
+#define TEXT_TOO_MANY_CALLS                                                                        \
+    "Too many calls are waiting already. Wait for their answers, then make this call again."
+#define TEXT_RENEWED "The next call gets a new, empty sandbox; files of earlier calls are gone."
+
+/* --- Results of edit_file and search_files --- */
+
+#define TEXT_EDITED "Edited %s at line %" PRIu64 "." /* PATH */
+
+/* Followed by those sentences that apply. */
+#define TEXT_EDIT_ABSENT "old_text does not occur in %s, so nothing was changed." /* PATH */
+#define TEXT_EDIT_APART_CRLF                                                                       \
+    " But for the line ends it does at line %" PRIu64 ": in the file they are CRLF (\\r\\n), in "  \
+    "old_text LF (\\n)."
+#define TEXT_EDIT_APART_LF                                                                         \
+    " But for the line ends it does at line %" PRIu64 ": in the file they are LF (\\n), in "       \
+    "old_text CRLF (\\r\\n)."
+#define TEXT_EDIT_APART_SPACES                                                                     \
+    " But for spaces, tabs and line ends it does at line %" PRIu64                                 \
+    ": copy it exactly as the file has it."
+#define TEXT_EDIT_MASKED                                                                           \
+    " *** may stand for a value that is hidden from you, and that cannot be matched: choose text " \
+    "without it."
+#define TEXT_EDIT_REPLACEMENT                                                                      \
+    " U+FFFD may stand for a byte that is not UTF-8, and that cannot be matched: choose text "     \
+    "without it."
+#define TEXT_EDIT_LOOK " Read the file to see what it holds."
+
+#define TEXT_EDIT_SEVERAL /* PATH, a list of numbers */                                            \
+    "old_text occurs %" PRIu64 " times in %s, at %s %s, so nothing was changed. Add what stands "  \
+    "around the one that you mean, so that it occurs only once."
+#define TEXT_EDIT_EMPTY /* TOOL write_file */                                                      \
+    "old_text is empty. Give the text to replace, or write the whole file with %s."
+#define TEXT_EDIT_SAME "old_text and new_text are the same, so there is nothing to change."
+#define TEXT_EDIT_TOO_LARGE                                                                        \
+    "%s has %s, which is more than the read limit of %s. Change it with %s and a command such as " \
+    "sed -i." /* PATH, SIZE, SIZE, TOOL run_command */
+#define TEXT_EDIT_CHANGED                                                                          \
+    "%s was changed by something else meanwhile, so nothing was written. Read it, and edit it "    \
+    "again." /* PATH */
+
+#define TEXT_SEARCH_LINE "%s:%" PRIu64 ": " /* name; the line follows */
+
+/* In the place of matches; TEXT_SEARCHED() for the words. */
+#define TEXT_SEARCH_NO_TEXT "(no match; %" PRIu64 " text %s searched)"
+#define TEXT_SEARCH_NO_NAME "(no match; %" PRIu64 " %s looked at)"
+#define TEXT_SEARCHED(n)    ((n) == 1 ? "file was" : "files were")
+
+/* The notes of its last line, a space between two. PATHS is "PATH, PATH and 2 more". */
+#define TEXT_SEARCH_MORE "[... more matches; narrow the search by text, name or path]"
+#define TEXT_SEARCH_STOPPED                                                                        \
+    "[stopped after %s; search a directory further down for the rest]" /* one of these three */
+#define TEXT_SEARCH_LOOKED  "%u files and directories"
+#define TEXT_SEARCH_READ    "reading %s" /* SIZE */
+#define TEXT_SEARCH_SECONDS "%s seconds" /* SECONDS */
+#define TEXT_SEARCH_DEEP    "[directories more than %u levels down were left out]"
+/* SIZE, PATHS, TOOL run_command; and PATHS */
+#define TEXT_SEARCH_LARGE                                                                          \
+    "[larger than the read limit of %s and left out: %s; search them with %s and grep]"
+#define TEXT_SEARCH_UNREADABLE "[could not be read: %s]"
+#define TEXT_SEARCH_AND_MORE   " and %" PRIu64 " more"
+
+/* Refused. */
+#define TEXT_SEARCH_NAME_NUL "name holds a NUL character, which the name of a file cannot."
+#define TEXT_SEARCH_LINE_END                                                                       \
+    "text holds a line end, and lines are searched one by one. Give a text of a single line."
+#define TEXT_SEARCH_SLASH                                                                          \
+    "name is a pattern for the name of a file alone, which has no / in it. Give the directory as " \
+    "path."
+#define TEXT_SEARCH_LONG "name is longer than the %u bytes that a pattern may have."
+
+/* --- Results of the tools for background processes --- */
+
+#define TEXT_PROCESS_STARTED "Started process %" PRIu32 "."
+
+/* In the place of output, and the notes of the last line, a space between two. */
+#define TEXT_NO_NEW_OUTPUT    "(no new output)"
+#define TEXT_PROCESS_RUNNING  "[running]"
+#define TEXT_PROCESS_SIGNAL   "[ended by signal %" PRIu32 "]"
+#define TEXT_PROCESS_VANISHED "[ended with its sandbox]"
+#define TEXT_PROCESS_UNKNOWN  "[ended, and it is not known how: %s]" /* sentence */
+
+/* Refused; numbers are "1, 2 and 3". */
+#define TEXT_PROCESS_NONE "There is no process %.15g: none has been started in this sandbox."
+#define TEXT_PROCESS_NO_SUCH                                                                       \
+    "There is no process %.15g. Those that run: %s. Those that have ended: %s." /* numbers */
+#define TEXT_PROCESS_NOBODY "none"
+#define TEXT_PROCESS_MANY                                                                          \
+    "%zu processes run already, and no more can at once: %s. Stop one of them first, or let this " \
+    "command wait until one has ended." /* numbers */
+#define TEXT_WAIT_REFUSED                                                                          \
+    "wait_seconds must be a number of 0 or more, and %s is none. Leave it out not to wait."
 
 /* --- Refusals: answers that say what to mend --- */
 
@@ -185,6 +368,10 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
 #define TEXT_READ_ENDLESS                                                                          \
     "%s holds more than the read limit of %s. Use %s with head, tail, sed -n or grep to see a "    \
     "part of it." /* PATH, SIZE, TOOL run_command */
+
+#define TEXT_BYTES_SECRET                                                                          \
+    "%s is no text, and it holds a value that must not be shown, so its bytes are not. Use %s to " \
+    "see a part of it." /* PATH, TOOL run_command */
 
 #define TEXT_TIMEOUT_REFUSED                                                                       \
     "timeout_seconds must be a number above 0, and %s is none. Leave it out to get the default "   \

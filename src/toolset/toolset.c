@@ -12,9 +12,9 @@
 #include "core/spec_rules.h"
 #include "toolset/describe.h"
 #include "toolset/formats.h"
+#include "toolset/texts.h"
 #include "base/guards.h"
 
-_Static_assert((int)ATOLL_TOOLS == (int)TOOL__MAX, "the header counts the tools");
 _Static_assert((int)ATOLL_TOOLS_MCP == (int)FORMAT_MCP &&
                    (int)ATOLL_TOOLS_ANTHROPIC == (int)FORMAT_ANTHROPIC &&
                    (int)ATOLL_TOOLS_OPENAI == (int)FORMAT_OPENAI,
@@ -134,6 +134,7 @@ int toolset_describe(struct atoll_toolset *t, bool known, const struct policy *p
     _cleanup_(policy_done) struct policy own = {0};
     struct describe_input x = {
         .prefix = toolset_prefix(t),
+        .purpose = t->spec.spec.toolset.purpose,
         .attached = t->attach_to,
         .known = known,
         .policy = policy,
@@ -157,19 +158,50 @@ int toolset_describe(struct atoll_toolset *t, bool known, const struct policy *p
     return 0;
 }
 
+/* Those that are not described anew; run_command is, by toolset_describe(). */
+static int describe_tool(struct atoll_toolset *t, enum tool_id id)
+{
+    const char *purpose = t->spec.spec.toolset.purpose, *fixed = tools[id].description;
+    const char *more = id == TOOL_READ_FILE && t->answers_bytes ? " " TEXT_READ_FILE_BYTES : "";
+    _cleanup_free_ char *masked = NULL;
+    char *text = NULL;
+    int n;
+
+    if (purpose && !(masked = toolset_masked(t, purpose, strlen(purpose), NULL)))
+        return -ENOMEM;
+    n = masked ? asprintf(&text, TEXT_PURPOSE "\n\n%s%s", masked, fixed, more)
+               : asprintf(&text, "%s%s", fixed, more);
+    if (n < 0)
+        return -ENOMEM;
+    t->tools[id].description = text;
+    return 0;
+}
+
+static bool is_asked_for(const struct atoll_toolset *t, enum tool_id id)
+{
+    const struct string_list *asked = &t->spec.spec.toolset.tools;
+
+    for (size_t i = 0; i < asked->n; i++)
+        if (strcmp(asked->items[i], tools[id].name) == 0)
+            return true;
+    return id < TOOL_OPTIONAL;
+}
+
 static int name_tools(struct atoll_toolset *t)
 {
     for (enum tool_id id = 0; id < TOOL__MAX; id++) {
         struct toolset_tool *x = &t->tools[id];
 
         tool_name(id, toolset_prefix(t), x->name);
+        x->given = is_asked_for(t, id);
         x->schema = tool_schema_json(id);
-        if (!x->schema)
+        if (!x->schema || describe_tool(t, id) < 0)
             return -ENOMEM;
         x->told = (struct atoll_tool){
             .name = x->name,
-            .description = tools[id].description,
+            .description = x->description,
             .schema = x->schema,
+            .output_schema = tools[id].output,
             .code_argument = tools[id].code_argument,
             .code_language = tools[id].code_language,
             .sequential = true,
@@ -181,19 +213,24 @@ static int name_tools(struct atoll_toolset *t)
 
 const struct atoll_tool *atoll_toolset_tool(const struct atoll_toolset *t, size_t i)
 {
-    return i < ATOLL_TOOLS ? &t->tools[i].told : NULL;
+    for (enum tool_id id = 0; id < TOOL__MAX; id++)
+        if (t->tools[id].given && i-- == 0)
+            return &t->tools[id].told;
+    return NULL;
 }
 
 char *atoll_toolset_render(const struct atoll_toolset *t, int format)
 {
-    struct format_tool items[ATOLL_TOOLS];
+    struct format_tool items[TOOL__MAX];
+    size_t n = 0;
 
     if (format < 0 || format >= FORMAT__MAX)
         return NULL;
     for (enum tool_id id = 0; id < TOOL__MAX; id++)
-        items[id] = (struct format_tool){
-            .id = id, .name = t->tools[id].name, .description = t->tools[id].told.description};
-    return format_tools((enum tool_format)format, items, ATOLL_TOOLS);
+        if (t->tools[id].given)
+            items[n++] = (struct format_tool){
+                .id = id, .name = t->tools[id].name, .description = t->tools[id].told.description};
+    return format_tools((enum tool_format)format, items, n);
 }
 
 const char *atoll_toolset_id(const struct atoll_toolset *t)
@@ -259,12 +296,13 @@ static int check_names(const struct atoll_toolset *t, const struct atoll_toolset
     const struct atoll_toolset *x = beside;
 
     do {
-        for (enum tool_id i = 0; i < TOOL__MAX; i++)
-            for (enum tool_id j = 0; j < TOOL__MAX; j++)
-                if (strcmp(t->tools[i].name, x->tools[j].name) == 0) {
+        const struct atoll_tool *own, *other;
+
+        for (size_t i = 0; (own = atoll_toolset_tool(t, i)); i++)
+            for (size_t j = 0; (other = atoll_toolset_tool(x, j)); j++)
+                if (strcmp(own->name, other->name) == 0) {
                     (void)error_set(err, ERROR_USAGE, EEXIST,
-                                    "two toolsets of this agent have a tool '%s'",
-                                    t->tools[i].name);
+                                    "two toolsets of this agent have a tool '%s'", own->name);
                     return error_remedy(err, "Give one of them a toolset.tool_prefix");
                 }
         x = x->beside;
@@ -286,6 +324,7 @@ static int fill(struct atoll_toolset *t, const struct atoll_spec *spec,
         return -ENOMEM;
     t->spec.given = sandbox ? 0 : spec->given;
     t->spec.spec.owned = !sandbox;
+    t->answers_bytes = options && options->bytes;
     r = judge(t, spec, err);
     if (r == 0)
         r = set_backend(t, err);

@@ -8,16 +8,20 @@
  *     call.c           the row: begin, end, answers and errors
  *     provision.c      the sandbox: opening, making, losing it
  *     run_command.c …  one file for each tool
+ *     processes.c      what start_process has started
  *     close.c          exports, removal, the end
  *
  * Every text that leaves towards a model or in an error goes through the mask first.
  */
 #pragma once
 
+#include <jansson.h>
+
 #include "atoll_toolset.h"
 #include "api/api.h"
 #include "core/policy.h"
 #include "core/sandbox_id.h"
+#include "toolset/news.h"
 #include "toolset/mask.h"
 #include "toolset/shown.h"
 #include "toolset/tools.h"
@@ -47,7 +51,11 @@ struct tool_call {
     struct atoll_op *kept;             /* of an earlier step; owned */
     void (*checked)(struct tool_call *c, bool lost);
 
-    uint64_t timeout_us; /* run_command: that applies */
+    /* run_command */
+    uint64_t timeout_us; /* that applies */
+    uint64_t began_us;   /* CLOCK_MONOTONIC; 0: no command of it runs */
+    struct news *news;   /* that are kept for who follows it; NULL: nobody; owned */
+    char *told;          /* the last of them that were handed out; owned */
 
     /* read_file */
     struct window *window;
@@ -57,13 +65,20 @@ struct tool_call {
     uint64_t left; /* bytes that are still to be read */
     bool whole;    /* neither offset nor limit were given */
 
+    void *state; /* of any tool: what its action keeps; freed by that */
+
     struct atoll_tool_answer answer;
-    char *text;    /* of it; owned */
-    char *problem; /* of exit; owned */
+    json_t *structured;        /* of it, an object in the making: call_fact(); owned */
+    bool facts_lost;           /* there was no memory for one of them */
+    char *text, *facts;        /* of it: text and structured; owned */
+    void *bytes;               /* of it; owned */
+    char *problem;             /* of exit; owned */
+    struct atoll_op *exported; /* publish_exports: its results; owned */
     struct atoll_exit exit;
 };
 
 struct toolset_tool {
+    bool given; /* the toolset has it */
     struct atoll_tool told;
     char name[TOOL_NAME_BYTES];
     char *description, *schema; /* owned */
@@ -78,16 +93,18 @@ struct atoll_toolset {
     char *id;
     struct mask *mask;
     enum toolset_state state;
-    struct toolset_tool tools[ATOLL_TOOLS];
+    struct toolset_tool tools[TOOL__MAX];
+    bool answers_bytes;           /* as atoll_toolset_options.bytes */
     unsigned failures[TOOL__MAX]; /* in a row */
 
     struct atoll_sandbox *sb; /* that is in use; owned */
     struct atoll_op *making;  /* an own one on its way */
     struct loop_timer made;
-    uint64_t life_us;  /* of the sandbox; 0: not known, or without end */
-    uint64_t ends_us;  /* CLOCK_MONOTONIC; CLOCK_NEVER */
-    bool replaced;     /* it was lost, and no answer has told of that yet */
-    struct error over; /* why no call can go on; code 0: calls can */
+    uint64_t life_us;            /* of the sandbox; 0: not known, or without end */
+    uint64_t ends_us;            /* CLOCK_MONOTONIC; CLOCK_NEVER */
+    bool replaced;               /* it was lost, and no answer has told of that yet */
+    struct error over;           /* why no call can go on; code 0: calls can */
+    struct processes *processes; /* of the sandbox in use; NULL: none; owned */
 
     struct tool_call *calls, **last; /* in the order in which they were started */
     struct atoll_op *opening, *closing;
@@ -134,6 +151,13 @@ void provision_make(struct atoll_toolset *t);
 /** provision_lost() - the sandbox in use is gone, or of no use any more */
 void provision_lost(struct atoll_toolset *t);
 
+/**
+ * provision_renew() - let calls go on after the end of an own sandbox's life, with another one
+ *
+ * Return: whether that was what kept them from it.
+ */
+bool provision_renew(struct atoll_toolset *t);
+
 /** provision_drop() - let the handle go; an own sandbox ends, and nothing waits for that */
 void provision_drop(struct atoll_toolset *t);
 
@@ -160,6 +184,9 @@ void call_await(struct tool_call *c, struct atoll_op *op, void (*then)(struct to
 /** call_soon() - go on in @then when the loop comes round */
 void call_soon(struct tool_call *c, void (*then)(struct tool_call *c));
 
+/** call_follow() - the command that is awaited has begun: what it writes is news for who follows */
+void call_follow(struct tool_call *c);
+
 /**
  * call_check() - ask whether the sandbox still stands, then go on in @checked
  *
@@ -176,6 +203,15 @@ void call_answer(struct tool_call *c, char *text, size_t len, bool retry);
 
 /** call_retry() - an answer that says what to mend; what is put into it is masked already */
 __attribute__((format(printf, 2, 3))) void call_retry(struct tool_call *c, const char *fmt, ...);
+
+/**
+ * call_fact() - one member of the structured answer
+ * @value: taken, masked; NULL: there was no memory for it, and the call will fail
+ */
+void call_fact(struct tool_call *c, const char *key, json_t *value);
+
+/** call_string() - of a masked text, U+FFFD for what is not UTF-8; owned, NULL without memory */
+json_t *call_string(const char *text, size_t len);
 
 /** call_fail() - the run must end; @err is masked here */
 void call_fail(struct tool_call *c, const struct error *err);
@@ -201,17 +237,45 @@ struct truncate_caps call_caps(const struct tool_call *c);
 
 /*
  * examine: whether the arguments are usable; otherwise it has answered. begin: the sandbox stands.
+ * leave: free what such a call holds while it is under way, whatever it is in; may be NULL.
  */
 struct tool_action {
     bool (*examine)(struct tool_call *c);
     void (*begin)(struct tool_call *c);
+    void (*leave)(struct tool_call *c);
 };
 
 extern const struct tool_action run_command_action, read_file_action, write_file_action,
-    list_directory_action;
+    list_directory_action, edit_file_action, search_files_action, start_process_action,
+    process_output_action, stop_process_action, publish_exports_action;
 
-/** read_file_done() - free what such a call holds, whatever it is in */
-void read_file_done(struct tool_call *c);
+/* --- run_command.c --- */
+
+/** call_command_fits() - whether the first argument can be a command; otherwise it was answered */
+bool call_command_fits(struct tool_call *c);
+
+/** call_not_started() - the answer to a command, the operation that is done, that never ran */
+void call_not_started(struct tool_call *c);
+
+/**
+ * skip_partial_line() - where the first whole line of a text begins that lost its beginning
+ *
+ * 0 when there is none: a single line that lost its beginning is all there is.
+ */
+size_t skip_partial_line(const char *text, size_t len);
+
+/* --- processes.c --- */
+
+/** processes_end() - the sandbox in use goes: what was started in it is forgotten */
+void processes_end(struct atoll_toolset *t);
+
+/**
+ * processes_take() - end one that runs, and forget it
+ *
+ * Return: its operation, given up, which is done when nothing of it is left; owned by the caller.
+ * NULL: none runs.
+ */
+struct atoll_op *processes_take(struct atoll_toolset *t);
 
 /* --- close.c --- */
 

@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "toolset/buffer.h"
-#include "toolset/texts.h"
 #include "base/guards.h"
 
 /* What is kept of an output: its bytes from..to, which hold no line end at their end. */
 struct kept {
     size_t from, to;
-    bool cut;
 };
 
 /* Bytes of the line end that lies in front of @at: LF, CRLF or CR; 0: none. */
@@ -45,11 +43,11 @@ static struct kept keep_tail(const char *text, size_t len, const struct truncate
         while (start > 0 && text[start - 1] != '\n' && text[start - 1] != '\r')
             start--;
         cost = end - start + (lines > 0 ? 1 : 0);
-        k.cut = lines == caps->max_lines || cost > caps->max_bytes - bytes;
-        if (k.cut && lines == 0)
-            k.from = last_bytes(text, k.to, caps->max_bytes);
-        if (k.cut)
+        if (lines == caps->max_lines || cost > caps->max_bytes - bytes) {
+            if (lines == 0)
+                k.from = last_bytes(text, k.to, caps->max_bytes);
             return k;
+        }
         k.from = start;
         lines++;
         bytes += cost;
@@ -75,19 +73,18 @@ static void put_lines(struct buffer *b, const char *text, const struct kept *k)
     }
 }
 
-int truncate_output(const char *text, size_t len, const struct truncate_caps *caps, bool dropped,
-                    char **ret, size_t *ret_len)
+int truncate_output(const char *text, size_t len, const struct truncate_caps *caps, char **ret,
+                    size_t *ret_len, size_t *ret_from)
 {
     struct buffer b = {0};
+    struct kept k = keep_tail(text, len, caps);
+    int r;
 
-    if (len > 0) {
-        struct kept k = keep_tail(text, len, caps);
-
-        if (k.cut || dropped)
-            buffer_add_text(&b, TEXT_EARLIER_TRUNCATED "\n");
-        put_lines(&b, text, &k);
-    }
-    return buffer_take(&b, ret, ret_len);
+    put_lines(&b, text, &k);
+    r = buffer_take(&b, ret, ret_len);
+    if (r == 0)
+        *ret_from = k.from;
+    return r;
 }
 
 int truncate_list(const char *const *lines, const struct truncate_caps *caps, char **ret,

@@ -14,16 +14,15 @@ struct truncate_caps {
 
 /**
  * truncate_output() - the last lines of an output
- * @text:    UTF-8; LF, CRLF and CR end a line, so that each update of a progress bar is one
- * @dropped: bytes in front of @text are lost already
+ * @text: UTF-8; LF, CRLF and CR end a line, so that each update of a progress bar is one
+ * @ret_from: where in @text they begin; 0: nothing was cut
  *
  * A kept line costs its bytes, and 1 for each line after the first. The last line alone being too
  * wide, its last bytes are kept, from a whole character on. Lines are joined by LF and a line end
- * at the end adds none. What was cut, or @dropped, is told by a first line; an empty text stays
- * empty. Caps do not count that line. Return: 0 with *@ret owned by the caller, or -ENOMEM.
+ * at the end adds none. Return: 0 with *@ret owned by the caller, or -ENOMEM.
  */
-int truncate_output(const char *text, size_t len, const struct truncate_caps *caps, bool dropped,
-                    char **ret, size_t *ret_len);
+int truncate_output(const char *text, size_t len, const struct truncate_caps *caps, char **ret,
+                    size_t *ret_len, size_t *ret_from);
 
 /**
  * truncate_list() - the first lines of a listing, and how many are left out

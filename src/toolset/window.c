@@ -306,6 +306,19 @@ static int put_sentence(const struct window *w, struct buffer *b, bool whole)
     return 0;
 }
 
+void window_facts(const struct window *w, bool whole, struct window_facts *ret)
+{
+    uint64_t next = w->x.offset + w->lines, known = lines_known(w);
+
+    *ret = (struct window_facts){
+        .text_len = w->whole_len, .first_line = w->x.offset, .lines = w->lines, .wide = w->wide};
+    if (w->wide)
+        return;
+    ret->more = !whole || known >= next;
+    ret->counted = whole;
+    ret->remaining = whole && known >= next ? known - next + 1 : 0;
+}
+
 int window_text(struct window *w, bool whole, char **ret, size_t *ret_len)
 {
     int r = whole ? finish(w) : 0;

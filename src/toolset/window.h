@@ -46,3 +46,16 @@ int window_feed(struct window *w, const void *bytes, size_t len);
  * with *@ret owned by the caller, NUL-terminated; or -ENOMEM.
  */
 int window_text(struct window *w, bool whole, char **ret, size_t *ret_len);
+
+/* The same in numbers, once window_text() has told it. */
+struct window_facts {
+    size_t text_len;     /* of the text: the lines alone */
+    uint64_t first_line; /* that was asked for, counted from 1 */
+    uint64_t lines;      /* in the text */
+    bool wide;           /* the first of them is wider than the cap: there is none */
+    bool more;           /* lines follow, which is not said of a wide one */
+    bool counted;        /* it is known how many: */
+    uint64_t remaining;
+};
+
+void window_facts(const struct window *w, bool whole, struct window_facts *ret);

@@ -14,8 +14,9 @@ static void done(struct tool_call *c)
 {
     const struct tool_argument *path = &c->arguments.items[ARGUMENT_PATH];
     const struct tool_argument *content = &c->arguments.items[ARGUMENT_CONTENT];
-    _cleanup_free_ char *shown = NULL;
+    _cleanup_free_ char *shown = NULL, *masked = NULL;
     char *text = NULL;
+    size_t len = 0;
     int n = -1;
 
     if (atoll_op_error(c->inner)) {
@@ -25,6 +26,9 @@ static void done(struct tool_call *c)
     shown = call_path(c, path->text, path->len);
     if (shown)
         n = asprintf(&text, TEXT_WROTE, (uint64_t)content->len, shown);
+    masked = toolset_masked(c->t, path->text, path->len, &len);
+    call_fact(c, "path", masked ? call_string(masked, len) : NULL);
+    call_fact(c, "bytes", json_integer((json_int_t)content->len));
     call_answer(c, n < 0 ? NULL : text, n < 0 ? 0 : (size_t)n, false);
 }
 

@@ -318,7 +318,7 @@ class Changing(Held):
                              self.to("f", "new"))
 
     def test_one_that_grows_past_the_limit(self):
-        self.inside("head -c 1M /dev/zero > f")
+        self.inside("head -c 40M /dev/zero > f")  # so that copying lasts until it is written to
         self.start_inside("import time\nf = open('f', 'ab', 0)\nfor i in range(500): f.write(bytes(1 << 20)); time.sleep(0.001)")
         result = self.atoll("export", "box", self.to("f", "new"), "--max-bytes", "64M")
         self.assertEqual(result.status, 125)

@@ -153,14 +153,36 @@ class Calls(ToolTest):
         self.assert_refused(self.call("list_directory", sandbox=other), "gone")
 
     def test_masked_texts_are_not_shown(self):
-        answer = self.answer("run_command", {"command": "echo swordfish; echo sword >&2"}, "--mask", "swordfish")
-        self.assertEqual(answer, "[stdout]\n***\n[stderr]\nsword")
-        self.exec("box", "echo swordfish >swordfish.txt")
-        self.assertEqual(self.answer("list_directory", None, "--mask", "swordfish"), "***.txt")
-        self.assertEqual(self.answer("read_file", {"path": "swordfish.txt"}, "--mask", "swordfish"), "***")
-        failed = self.answer("read_file", {"path": "no/swordfish"}, "--mask", "swordfish", status=1)
-        self.assertNotIn("swordfish", failed)
-        self.assert_refused(self.call("list_directory", None, "--mask", "abc"), "--mask")
+        (secrets := self.folder() / "secrets").write_text("no-such-text\r\nswordfish\r\n\r\n")
+        for where in ("FISH", f"@{secrets}"):
+            with self.subTest(where):
+                mask = ("--mask", where)
+                script = {"command": "echo swordfish; echo sword >&2"}
+                self.assertEqual(self.masked("run_command", script, *mask), "[stdout]\n***\n[stderr]\nsword")
+                self.exec("box", "echo swordfish >swordfish.txt")
+                self.assertEqual(self.masked("list_directory", None, *mask), "***.txt")
+                self.assertEqual(self.masked("read_file", {"path": "swordfish.txt"}, *mask), "***")
+                failed = self.masked("read_file", {"path": "no/swordfish"}, *mask, status=1)
+                self.assertNotIn("swordfish", failed)
+
+    def masked(self, name, arguments, *options, status=0):
+        """An answer, where the caller's variable FISH holds a secret."""
+        return self.answer(name, arguments, *options, status=status, env={"FISH": "swordfish"})
+
+    def test_what_cannot_be_masked_is_refused_and_not_shown(self):
+        (secrets := self.folder() / "secrets").write_text("long enough\nxyz\n")
+        for mask, env, *words in (
+            ("FISH", {}, "--mask FISH", "no variable FISH"),
+            ("FISH", {"FISH": ""}, "--mask FISH", "0 bytes"),
+            ("FISH", {"FISH": "xyz"}, "--mask FISH", "3 bytes"),
+            ("sword-xyz", {}, "--mask", "not the name of a variable"),
+            (f"@{secrets}", {}, f"{secrets}:2", "3 bytes"),
+            ("@/nowhere/at-all", {}, "mask file '/nowhere/at-all'", "No such file"),
+        ):
+            with self.subTest(mask, env=env):
+                refused = self.call("list_directory", None, "--mask", mask, env=env)
+                self.assert_refused(refused, *words)
+                self.assertNotIn(b"xyz", refused.err)
 
     def test_the_environment_of_the_sandbox_is_masked_without_being_named(self):
         answer = self.answer("run_command", {"command": "printenv TOKEN; echo ${#TOKEN}"})

@@ -46,12 +46,12 @@ class CError(Structure):
 
 
 class COptions(Structure):
-    _fields_ = [("sandbox", c_char_p), ("beside", c_void_p)]
+    _fields_ = [("sandbox", c_char_p), ("beside", c_void_p), ("bytes", c_bool)]
 
 
 class CTool(Structure):
     _fields_ = [
-        ("name", c_char_p), ("description", c_char_p), ("schema", c_char_p),
+        ("name", c_char_p), ("description", c_char_p), ("schema", c_char_p), ("output_schema", c_char_p),
         ("code_argument", c_char_p), ("code_language", c_char_p),
         ("sequential", c_bool), ("retries", c_uint)]
 
@@ -67,7 +67,14 @@ class CExit(Structure):
 class CAnswer(Structure):
     _fields_ = [
         ("text", c_void_p), ("len", c_size_t), ("retry", c_bool), ("failures", c_uint),
-        ("replaced", c_bool), ("exit", POINTER(CExit))]
+        ("replaced", c_bool), ("exit", POINTER(CExit)), ("structured", c_char_p), ("bytes", c_void_p),
+        ("n_bytes", c_size_t), ("type", c_char_p)]
+
+
+class CProgress(Structure):
+    _fields_ = [
+        ("running", c_bool), ("elapsed_us", c_uint64), ("timeout_us", c_uint64), ("news", c_void_p),
+        ("len", c_size_t), ("dropped", c_uint64)]
 
 
 class CExported(Structure):
@@ -112,6 +119,8 @@ FUNCTIONS = {
     "atoll_toolset_render": (c_void_p, [c_void_p, c_int]),
     "atoll_toolset_open": (c_void_p, [c_void_p]),
     "atoll_tool_call": (c_void_p, [c_void_p, c_char_p, c_char_p, c_size_t]),
+    "atoll_tool_follow": (c_int, [c_void_p]),
+    "atoll_tool_progress": (c_int, [c_void_p, POINTER(CProgress)]),
     "atoll_toolset_close": (c_void_p, [c_void_p, c_bool]),
     "atoll_toolset_sandbox": (c_char_p, [c_void_p]),
 }
@@ -165,6 +174,20 @@ class Answer:
     replaced: bool
     exit: Exit = None
     raw: bytes = field(default=b"", repr=False)
+    facts: dict = None  # the structured form
+    bytes: bytes = None  # of a file that is no text
+    type: str = None
+
+
+@dataclass
+class Progress:
+    """How far a call is."""
+
+    running: bool
+    elapsed: float
+    timeout: float
+    news: str
+    dropped: int
 
 
 class Operation:
@@ -217,7 +240,21 @@ class Operation:
         if x.exit:
             e = x.exit.contents
             end = Exit(e.status, e.signal, text_of(e.reason), text_of(e.problem), e.stdout_total)
-        return Answer(raw.decode(), x.retry, x.failures, x.replaced, end, raw)
+        facts = None if x.structured is None else json.loads(x.structured)
+        held = string_at(x.bytes, x.n_bytes) if x.bytes else None
+        return Answer(raw.decode(), x.retry, x.failures, x.replaced, end, raw, facts, held, text_of(x.type))
+
+    def follow(self):
+        """Of a tool call: its command's output is kept for progress()."""
+        return library().atoll_tool_follow(self.pointer)
+
+    def progress(self):
+        """Of a tool call under way; a negative errno when it is none."""
+        x = CProgress()
+        if (result := library().atoll_tool_progress(self.pointer, byref(x))) < 0:
+            return result
+        news = string_at(x.news, x.len).decode()
+        return Progress(x.running, x.elapsed_us / 1e6, x.timeout_us / 1e6, news, x.dropped)
 
     @property
     def warnings(self):
@@ -391,10 +428,11 @@ class Context:
             raise
         return spec
 
-    def toolset(self, text=None, settings=None, sandbox=None, beside=None):
+    def toolset(self, text=None, settings=None, sandbox=None, beside=None, files_as_bytes=False):
         """A toolset from a spec as YAML text, and single fields: {"toolset.tool_prefix": "a"}."""
         spec = self._spec(text, settings or {})
-        options = COptions(sandbox.encode() if sandbox else None, beside.pointer if beside else None)
+        options = COptions(sandbox.encode() if sandbox else None, beside.pointer if beside else None,
+                           files_as_bytes)
         made = c_void_p()
         try:
             self._check(library().atoll_toolset_new, self.pointer, spec, byref(options), byref(made))

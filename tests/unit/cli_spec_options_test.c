@@ -23,14 +23,16 @@ struct holder {
     bool before; /* so that the options do not begin at 0 */
     struct spec_args spec;
     struct toolset_args toolset;
+    struct export_args export;
 };
 
 static const struct option options[] = {SPEC_OPTIONS(struct holder, spec),
-                                        TOOLSET_OPTIONS(struct holder, toolset)};
+                                        TOOLSET_OPTIONS(struct holder, toolset),
+                                        EXPORT_OPTIONS(struct holder, export)};
 
 /* One command line, its spec, and a file that it may name as FILE, and another as VARS. */
 struct line {
-    char file[64], vars[64];
+    char file[64], vars[64], at_vars[66];
     char words[1024];
     struct holder args;
     struct spec spec;
@@ -52,6 +54,7 @@ static int start(void **state)
             return -1;
         (void)close(fd);
     }
+    (void)snprintf(l.at_vars, sizeof l.at_vars, "@%s", l.vars);
     return 0;
 }
 
@@ -83,7 +86,8 @@ static void write_file(const char *path, const char *text)
 /* Parses and applies words split at blanks. */
 static int apply(struct line *l, const char *words)
 {
-    char *const env[] = {(char[]){"HOME=/home/me"}, (char[]){"TOKEN=x=y"}, NULL};
+    char *const env[] = {(char[]){"HOME=/home/me"}, (char[]){"TOKEN=x=y"}, (char[]){"KEY=hunter2"},
+                         (char[]){"BRIEF=abc"},     (char[]){"EMPTY="},    NULL};
     char *v[WORDS_MAX + 1], *at = l->words;
     struct arguments io = {.v = v};
     int r;
@@ -93,9 +97,10 @@ static int apply(struct line *l, const char *words)
     (void)snprintf(l->words, sizeof l->words, "%s", words);
     for (char *word; words[0] && (word = strsep(&at, " "));) {
         assert_true(io.n < WORDS_MAX);
-        v[io.n++] = strcmp(word, "FILE") == 0   ? l->file
-                    : strcmp(word, "VARS") == 0 ? l->vars
-                                                : word;
+        v[io.n++] = strcmp(word, "FILE") == 0    ? l->file
+                    : strcmp(word, "VARS") == 0  ? l->vars
+                    : strcmp(word, "@VARS") == 0 ? l->at_vars
+                                                 : word;
     }
     v[io.n] = NULL;
     options_defaults(options, ARRAY_SIZE(options), &l->args);
@@ -105,8 +110,8 @@ static int apply(struct line *l, const char *words)
     assert_int_equal(io.n, 0);
     assert_int_equal(spec_init(&l->spec), 0);
     l->spec.lifetime_us = 7000000; /* a command's own default */
-    return spec_args_apply_toolset(&l->args.spec, &l->args.toolset, env, &l->spec, &l->given,
-                                   &l->problems, &l->err);
+    return spec_args_apply_toolset(&l->args.spec, &l->args.toolset, &l->args.export, env, &l->spec,
+                                   &l->given, &l->problems, &l->err);
 }
 
 static void good(struct line *l, const char *words)
@@ -145,7 +150,8 @@ static void every_option_is_a_field_with_its_range(void **state)
             assert_true(strcmp(o->name, "spec") == 0 || strcmp(o->name, "env-file") == 0);
             continue;
         }
-        assert_int_equal(o->kind == OPTION_SIZE, f->kind == SPEC_SIZE && !f->bare);
+        if (strcmp(o->name, "max-export-bytes") != 0) /* which needs a unit as an option */
+            assert_int_equal(o->kind == OPTION_SIZE, f->kind == SPEC_SIZE && !f->bare);
         assert_int_equal(o->kind == OPTION_DURATION, f->kind == SPEC_DURATION);
         assert_int_equal(o->kind == OPTION_NUMBER, f->kind == SPEC_COUNT);
         assert_int_equal(o->kind == OPTION_CHOICE, f->kind == SPEC_CHOICE);
@@ -220,7 +226,8 @@ static void the_toolset_has_options_too(void **state)
     const struct toolset_spec *t = &l->spec.toolset;
 
     good(l, "--tool-prefix py --default-command-timeout 5 --max-command-timeout 1m "
-            "--max-output-lines 9 --max-output-bytes 700 --max-read-bytes 2M --mask hunter2");
+            "--max-output-lines 9 --max-output-bytes 700 --max-read-bytes 2M --mask KEY "
+            "--purpose tests --tool edit_file --tool search_files --export out=file:///srv/out");
     assert_string_equal(t->tool_prefix, "py");
     assert_int_equal(t->default_command_timeout_us, 5000000);
     assert_int_equal(t->max_command_timeout_us, 60000000);
@@ -228,19 +235,89 @@ static void the_toolset_has_options_too(void **state)
     assert_int_equal(t->max_output_bytes, 700);
     assert_int_equal(t->max_read_bytes, 2 << 20);
     assert_string_equal(t->mask.items[0], "hunter2");
+    assert_string_equal(t->purpose, "tests");
+    assert_int_equal(t->tools.n, 2);
+    assert_string_equal(t->tools.items[1], "search_files");
+    assert_string_equal(t->exports.items[0], "out=file:///srv/out");
 
     write_file(l->file, "version: 1\ntoolset: {tool_prefix: py, mask: [hunter2], "
                         "max_output_bytes: 5}\n");
-    good(l, "--spec FILE --no-tool-prefix --no-mask --mask hunter3 --no-max-output-bytes");
+    good(l, "--spec FILE --no-tool-prefix --no-mask --mask HOME --no-max-output-bytes");
     assert_null(t->tool_prefix);
     assert_int_equal(t->mask.n, 1);
-    assert_string_equal(t->mask.items[0], "hunter3");
+    assert_string_equal(t->mask.items[0], "/home/me");
     assert_int_equal(t->max_output_bytes, 51200);
 
     bad(l, "--tool-prefix a-b", "--tool-prefix: ", "a-b");
     bad(l, "--max-output-bytes none", "--max-output-bytes: ", "'none' is not");
     bad(l, "--default-command-timeout 10m", "--default-command-timeout: ", "max_command_timeout");
     bad(l, "--max-command-timeout 10", "--max-command-timeout: ", "longer than");
+    bad(l, "--tool edit_fil", "--tool: ", "nearest one is edit_file");
+}
+
+static void a_variable_is_masked_as_the_sandbox_has_it_or_else_the_caller(void **state)
+{
+    struct line *l = *state;
+    const struct string_list *mask = &l->spec.toolset.mask;
+
+    good(l, "--mask KEY --mask TOKEN --no-mask --mask HOME --mask KEY");
+    assert_int_equal(mask->n, 2);
+    assert_string_equal(mask->items[0], "/home/me");
+    assert_string_equal(mask->items[1], "hunter2");
+    good(l, "--mask KEY -e KEY=inside");
+    assert_string_equal(mask->items[0], "inside");
+    good(l, "-e BRIEF=long-enough --mask BRIEF");
+    assert_string_equal(mask->items[0], "long-enough");
+    write_file(l->vars, "A=from a file\n");
+    good(l, "--mask A --env-file VARS");
+    assert_string_equal(mask->items[0], "from a file");
+    write_file(l->file, "version: 1\nspec: {env: {A: from the spec}}\ntoolset: {mask: [other]}\n");
+    good(l, "--spec FILE --mask A");
+    assert_int_equal(mask->n, 2);
+    assert_string_equal(mask->items[1], "from the spec");
+
+    bad(l, "--mask NONE", "--mask NONE: ", "no variable NONE");
+    bad(l, "--mask EMPTY", "--mask EMPTY: ", "it has 0 bytes");
+    bad(l, "--mask BRIEF", "--mask BRIEF: ", "it has 3 bytes");
+    assert_null(strstr(l->err.message, "abc"));
+    bad(l, "--mask s3cr3t!", "--mask: ", "not the name of a variable");
+    assert_null(strstr(l->err.message, "s3cr3t")); /* it may be the secret */
+    assert_null(strstr(l->err.remedy, "s3cr3t"));
+    bad(l, "--mask KEY=hunter2", "--mask: ", "not the name of a variable");
+    assert_null(strstr(l->err.message, "hunter2"));
+}
+
+static void each_line_of_a_file_is_masked(void **state)
+{
+    struct line *l = *state;
+    const struct string_list *mask = &l->spec.toolset.mask;
+
+    write_file(l->vars, "\nfirst one\r\n\r\n# no comment\n  with blanks  \nlast");
+    good(l, "--mask @VARS");
+    assert_int_equal(mask->n, 4);
+    assert_string_equal(mask->items[0], "first one");
+    assert_string_equal(mask->items[1], "# no comment");
+    assert_string_equal(mask->items[2], "  with blanks  ");
+    assert_string_equal(mask->items[3], "last");
+
+    write_file(l->vars, "good enough\nabc\n");
+    bad(l, "--mask @VARS", l->vars, ":2: it has 3 bytes, and at least 4 can be masked");
+    assert_null(strstr(l->err.message, "abc"));
+    write_file(l->vars, "\n\r\n");
+    bad(l, "--mask @VARS", "--mask @/tmp/", "nothing in the file that could be masked");
+    bad(l, "--mask @/nowhere/at-all", "mask file '/nowhere/at-all'", "cannot be read");
+}
+
+static void a_line_with_a_nul_cannot_be_masked(void **state)
+{
+    struct line *l = *state;
+    FILE *f = fopen(l->vars, "we");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite("good enough\nsecret\0rest\n", 1, 24, f), 24);
+    assert_int_equal(fclose(f), 0);
+    bad(l, "--mask @VARS", l->vars, ":2: the line has a NUL in it");
+    assert_null(strstr(l->err.message, "secret"));
 }
 
 static void what_was_given_is_told(void **state)
@@ -450,6 +527,9 @@ int main(void)
         TEST(without_options_the_commands_own_defaults_stay),
         TEST(every_option_sets_its_field),
         TEST(the_toolset_has_options_too),
+        TEST(a_variable_is_masked_as_the_sandbox_has_it_or_else_the_caller),
+        TEST(each_line_of_a_file_is_masked),
+        TEST(a_line_with_a_nul_cannot_be_masked),
         TEST(what_was_given_is_told),
         TEST(the_file_counts_where_no_option_is_given),
         TEST(options_override_single_values_and_add_to_lists),

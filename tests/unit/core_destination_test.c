@@ -180,6 +180,128 @@ static void clash_is_the_same_or_beneath(void **state)
     }
 }
 
+static const struct destination_values some = {.id = "sb-abc", .time = "20261130T065347Z"};
+
+static void expect_filled(const char *url, const char *id, const char *expected)
+{
+    struct destination_values values = some;
+    struct error err = ERROR_INIT;
+    _cleanup_free_ char *text = NULL;
+
+    values.id = id;
+    if (destination_fill(url, &values, &text, &err) < 0)
+        fail_msg("%s is refused: %s", url, err.message);
+    assert_string_equal(text, expected);
+}
+
+static void placeholders_are_filled(void **state)
+{
+    static const char *const rows[][2] = {
+        {"file:///a/b", "file:///a/b"},
+        {"", ""},
+        {"file:///{id}", "file:///sb-abc"},
+        {"file:///{time}/{id}.csv", "file:///20261130T065347Z/sb-abc.csv"},
+        {"file:///{id}{id}-{time}", "file:///sb-abcsb-abc-20261130T065347Z"},
+        {"s3://bucket/{id}", "s3://bucket/sb-abc"},
+        {"file:///%7Bid%7D", "file:///%7Bid%7D"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        expect_filled(rows[i][0], some.id, rows[i][1]);
+}
+
+static void an_id_stays_within_one_name(void **state)
+{
+    static const struct {
+        const char *id, *path;
+    } rows[] = {
+        {"Ab-1_2.3~", "/srv/Ab-1_2.3~"},
+        {"a/b", "/srv/a%2Fb"},
+        {"..", "/srv/%2E."},
+        {".git/hooks/x", "/srv/%2Egit%2Fhooks%2Fx"},
+        {"../../etc", "/srv/%2E.%2F..%2Fetc"},
+        {"a%2Fb", "/srv/a%252Fb"},
+        {"a?b#c", "/srv/a%3Fb%23c"},
+        {"{time}", "/srv/%7Btime%7D"},
+        {"\xC3\xA4 \n", "/srv/%C3%A4%20%0A"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct destination_values values = some;
+        struct destination d = {0};
+        struct error err = ERROR_INIT;
+        _cleanup_free_ char *url = NULL;
+
+        values.id = rows[i].id;
+        assert_int_equal(destination_fill("file:///srv/{id}", &values, &url, &err), 0);
+        assert_int_equal(destination_parse(url, &d, &err), 0);
+        assert_string_equal(d.path, rows[i].path);
+        destination_done(&d);
+    }
+}
+
+static void other_braces_are_refused(void **state)
+{
+    static const struct {
+        const char *url, *word;
+    } rows[] = {
+        {"file:///{", "a '{' without"},
+        {"file:///{id", "a '{' without"},
+        {"file:///}", "a '}' that ends"},
+        {"file:///{id}}", "a '}' that ends"},
+        {"file:///{}", "neither {id} nor {time}"},
+        {"file:///{ID}", "neither {id} nor {time}"},
+        {"file:///{ id}", "neither {id} nor {time}"},
+        {"file:///{{id}}", "neither {id} nor {time}"},
+        {"file:///{secret}", "neither {id} nor {time}"},
+        {"https://me:{secret}@host/", "neither {id} nor {time}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct error err = ERROR_INIT;
+        char *text = NULL;
+
+        assert_int_equal(destination_fill(rows[i].url, &some, &text, &err), -EINVAL);
+        assert_null(text);
+        assert_int_equal(err.cls, ERROR_USAGE);
+        assert_non_null(strstr(err.message, rows[i].word));
+        assert_null(strstr(err.message, "secret"));
+        assert_non_null(strstr(err.remedy, "%7B and %7D"));
+    }
+}
+
+static void without_an_id_there_is_none_to_fill_in(void **state)
+{
+    (void)state;
+    for (const char *id = NULL;; id = "") {
+        const struct destination_values values = {.id = id, .time = "20261130T065347Z"};
+        struct error err = ERROR_INIT;
+        char *text = NULL;
+
+        expect_filled("file:///{time}", id, "file:///20261130T065347Z");
+        assert_int_equal(destination_fill("file:///{id}", &values, &text, &err), -ENODATA);
+        assert_null(text);
+        if (id)
+            break;
+    }
+}
+
+static void a_time_is_utc(void **state)
+{
+    char text[DESTINATION_TIME_BYTES];
+
+    (void)state;
+    destination_time(UINT64_C(1796021627999999), text);
+    assert_string_equal(text, "20261130T065347Z");
+    destination_time(0, text);
+    assert_string_equal(text, "19700101T000000Z");
+    destination_time(UINT64_MAX, text); /* a year of six digits, which has no room */
+    assert_string_equal(text, destination_samples.time);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +312,11 @@ int main(void)
         cmocka_unit_test(names_leave_room_for_a_staging_name),
         cmocka_unit_test(what_is_shown_cannot_drive_a_terminal),
         cmocka_unit_test(clash_is_the_same_or_beneath),
+        cmocka_unit_test(placeholders_are_filled),
+        cmocka_unit_test(an_id_stays_within_one_name),
+        cmocka_unit_test(other_braces_are_refused),
+        cmocka_unit_test(without_an_id_there_is_none_to_fill_in),
+        cmocka_unit_test(a_time_is_utc),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,8 @@ static const char *const others[SPEC_FIELD__MAX] = {
     [SPEC_FIELD_PRICES] = "cpu_hour=0.05",
     [SPEC_FIELD_MAX_COST] = "1.25",
     [SPEC_FIELD_TOOL_PREFIX] = "box_1",
+    [SPEC_FIELD_PURPOSE] = "Builds the service.",
+    [SPEC_FIELD_TOOLS] = "edit_file",
     [SPEC_FIELD_DEFAULT_COMMAND_TIMEOUT] = "1.5s",
     [SPEC_FIELD_MAX_COMMAND_TIMEOUT] = "1h",
     [SPEC_FIELD_MAX_OUTPUT_LINES] = "1",
@@ -356,7 +358,11 @@ static const struct wrong wrong_texts[] = {
     {SPEC_FIELD_TOOL_PREFIX, "9lives", "not an identifier. Use letters, digits and underscores"},
     {SPEC_FIELD_TOOL_PREFIX, "has space", "not an identifier"},
     {SPEC_FIELD_TOOL_PREFIX, "a-b", "not an identifier"},
-    {SPEC_FIELD_TOOL_PREFIX, LONG_32 LONG_32, "more than 49"},
+    {SPEC_FIELD_TOOL_PREFIX, LONG_32 LONG_32, "more than 48"},
+    {SPEC_FIELD_TOOLS, "editfile",
+     "'editfile' is no tool that can be added. The nearest one is edit_file"},
+    {SPEC_FIELD_TOOLS, "run_command", "no tool that can be added. Name edit_file, search_files"},
+    {SPEC_FIELD_PURPOSE, "", "it is empty"},
     {SPEC_FIELD_ATTACH_TO, "", "it is empty"},
     {SPEC_FIELD_ATTACH_TO, "None", "'None' is no sandbox"},
     {SPEC_FIELD_RESOLVER, "dns.example", "'dns.example' is not the address of a name server"},
@@ -636,6 +642,43 @@ static void credentials_are_for_exports(void **state)
     assert_problem(d, "toolset.export_credentials", "and no exports");
 }
 
+static void publishing_is_for_exports(void **state)
+{
+    struct desk *d = *state;
+
+    take(d, SPEC_FIELD_TOOLS, "publish_exports");
+    finish(d);
+    assert_problem(d, "toolset.tools",
+                   "tools names publish_exports, and exports promises nothing to publish");
+    take(d, SPEC_FIELD_EXPORTS, "a=file:///srv/{id}/{time}");
+    finish(d);
+    assert_int_equal(d->problems.n, 0);
+}
+
+static void placeholders_of_exports_are_judged(void **state)
+{
+    static const struct {
+        const char *field, *words;
+    } rows[] = {
+        {"toolset.exports.b", "neither {id} nor {time}"},
+        {"toolset.exports.c", "another export goes to the same place"},
+        {"toolset.exports.d", "a '{' without a '}'"},
+    };
+    struct desk *d = *state;
+
+    take(d, SPEC_FIELD_EXPORTS, "a=file:///srv/{id}");
+    take(d, SPEC_FIELD_EXPORTS, "b=file:///srv/{run}");
+    take(d, SPEC_FIELD_EXPORTS, "c=file:///srv/{id}/c");
+    take(d, SPEC_FIELD_EXPORTS, "d=s3://bucket/{id");
+    finish(d);
+    assert_int_equal(d->problems.n, 3);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        assert_string_equal(d->problems.items[i].field, rows[i].field);
+        assert_non_null(strstr(d->problems.items[i].message, rows[i].words));
+    }
+    problems_done(&d->problems);
+}
+
 static void a_sandbox_that_ends_with_its_run_has_no_owner(void **state)
 {
     struct desk *d = *state;
@@ -710,6 +753,8 @@ int main(void)
         TEST(an_idle_time_is_at_most_the_lifetime),
         TEST(attaching_excludes_a_spec_and_is_what_an_owner_is_for),
         TEST(credentials_are_for_exports),
+        TEST(publishing_is_for_exports),
+        TEST(placeholders_of_exports_are_judged),
         TEST(a_sandbox_that_ends_with_its_run_has_no_owner),
         TEST(the_network_fields_are_judged_together),
         TEST(the_grammar_of_an_image_is_its_backends),

@@ -40,6 +40,9 @@ static void good_entries_pass(void **state)
         {"d/*=file:///srv/d", "f=file://localhost/srv/f", NULL},
         {"f=file:///a", "f=file:///b", NULL},
         {"f=file:///ab", "g=file:///a", NULL},
+        {"f=file:///{id}/{time}", "g=file:///{id}/g", NULL},
+        {"f=file:///%7Bx%7D", NULL},
+        {"{f}=file:///a", NULL}, /* a path is no URL */
     };
 
     (void)state;
@@ -65,6 +68,11 @@ static void bad_entries_are_named(void **state)
         {{"f=file:///a", "g=file:///a/b", NULL}, "'g'"},
         {{"f=file:///a/b", "g=file:///a", NULL}, "'g'"},
         {{"f=file:///a", "g=file:///%61", NULL}, "'g'"},
+        {{"f=file:///{id}", "g=file:///{id}", NULL}, "'g'"},
+        {{"f=file:///{id}/a", "g=file:///{id}", NULL}, "'g'"},
+        {{"f=file:///{run}", NULL}, "the export of 'f': the destination has a placeholder"},
+        {{"f=file:///{id", NULL}, "'f'"},
+        {{"f=file://{id}/a", NULL}, "another host"},
     };
 
     (void)state;
@@ -81,7 +89,8 @@ static void bad_entries_are_named(void **state)
 static void a_password_in_a_url_is_not_shown(void **state)
 {
     static const char *const urls[] = {"f=https://me:hunter2@host/x", "f=file://me:hunter2@host/x",
-                                       "https://me:hunter2@host/x", "f=me:hunter2@host"};
+                                       "https://me:hunter2@host/x", "f=me:hunter2@host",
+                                       "f=https://me:{hunter2}@host/x"};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
@@ -117,6 +126,36 @@ static void one_that_has_not_begun_can_be_freed(void **state)
     export_free(NULL);
 }
 
+static struct error begin(const char *const entries[], const char *sandbox)
+{
+    static const struct export_events events = {0};
+    struct string_list list = {0};
+    struct error err = ERROR_INIT;
+    struct exporting *x = NULL;
+
+    for (size_t i = 0; entries[i]; i++)
+        assert_int_equal(string_list_add(&list, entries[i]), 0);
+    const struct export_options options = {
+        .entries = &list, .max_bytes = 1, .sandbox = sandbox, .backend = "fake"};
+    (void)export_new(&options, &events, NULL, &x, &err);
+    string_list_done(&list);
+    export_free(x);
+    return err;
+}
+
+static void what_clashes_with_an_id_is_refused_when_it_is_known(void **state)
+{
+    static const char *const entries[] = {"f=file:///{id}", "g=file:///sb-x", NULL};
+
+    (void)state;
+    assert_int_equal(check(entries).code, 0);
+    assert_int_equal(begin(entries, "sb-y").code, 0);
+    assert_int_equal(begin(entries, "fake:sb-y").code, 0);
+    assert_int_equal(begin(entries, "sb-x").code, EINVAL);
+    assert_int_equal(begin(entries, "fake:sb-x").code, EINVAL);
+    assert_int_equal(begin(entries, "").code, ENODATA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +163,7 @@ int main(void)
         cmocka_unit_test(bad_entries_are_named),
         cmocka_unit_test(a_password_in_a_url_is_not_shown),
         cmocka_unit_test(one_that_has_not_begun_can_be_freed),
+        cmocka_unit_test(what_clashes_with_an_id_is_refused_when_it_is_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

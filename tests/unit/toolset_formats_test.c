@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four tools: names, schemas, hints, and their definitions in other protocols. */
+/* The tools: names, schemas, hints, and their definitions in other protocols. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,12 +12,15 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/spec_fields.h"
 #include "toolset/formats.h"
 #include "base/guards.h"
 
-static void the_four_tools_have_their_names_and_order(void **state)
+static void the_tools_have_their_names_and_order(void **state)
 {
-    static const char *const names[] = {"run_command", "read_file", "write_file", "list_directory"};
+    static const char *const names[] = {
+        "run_command",  "read_file",     "write_file",     "list_directory", "edit_file",
+        "search_files", "start_process", "process_output", "stop_process",   "publish_exports"};
     char name[TOOL_NAME_BYTES];
 
     (void)state;
@@ -31,7 +34,16 @@ static void the_four_tools_have_their_names_and_order(void **state)
     assert_int_equal(tool_find("", NULL), TOOL__MAX);
 }
 
-static void a_prefix_renames_all_four(void **state)
+static void those_that_are_asked_for_are_the_ones_behind_the_first_four(void **state)
+{
+    (void)state;
+    assert_int_equal(TOOL_OPTIONAL, 4);
+    for (enum tool_id id = TOOL_OPTIONAL; id < TOOL__MAX; id++)
+        assert_string_equal(spec_optional_tools[id - TOOL_OPTIONAL], tools[id].name);
+    assert_null(spec_optional_tools[TOOL__MAX - TOOL_OPTIONAL]);
+}
+
+static void a_prefix_renames_all(void **state)
 {
     char name[TOOL_NAME_BYTES];
 
@@ -46,14 +58,17 @@ static void a_prefix_renames_all_four(void **state)
     }
 }
 
-static void only_run_command_takes_code(void **state)
+static void only_what_runs_a_command_takes_code(void **state)
 {
     (void)state;
-    assert_string_equal(tools[TOOL_RUN_COMMAND].code_argument, "command");
-    assert_string_equal(tools[TOOL_RUN_COMMAND].code_language, "shell");
-    for (enum tool_id id = TOOL_READ_FILE; id < TOOL__MAX; id++) {
-        assert_null(tools[id].code_argument);
-        assert_null(tools[id].code_language);
+    for (enum tool_id id = 0; id < TOOL__MAX; id++) {
+        if (id == TOOL_RUN_COMMAND || id == TOOL_START_PROCESS) {
+            assert_string_equal(tools[id].code_argument, "command");
+            assert_string_equal(tools[id].code_language, "shell");
+        } else {
+            assert_null(tools[id].code_argument);
+            assert_null(tools[id].code_language);
+        }
     }
     assert_int_equal(TOOL_RETRIES, 2);
 }
@@ -111,6 +126,59 @@ static void the_schemas_have_the_properties_that_calls_take(void **state)
     json_decref(s);
 }
 
+static void the_schemas_of_what_is_asked_for_have_theirs(void **state)
+{
+    json_t *s = schema_of(TOOL_EDIT_FILE);
+
+    (void)state;
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 3);
+    assert_property(s, "path", "\"string\"", true);
+    assert_property(s, "old_text", "\"string\"", true);
+    assert_property(s, "new_text", "\"string\"", true);
+    json_decref(s);
+    s = schema_of(TOOL_SEARCH_FILES);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 3);
+    assert_property(s, "text", "[\"string\",\"null\"]", false);
+    assert_property(s, "name", "[\"string\",\"null\"]", false);
+    assert_property(s, "path", "[\"string\",\"null\"]", false);
+    json_decref(s);
+    s = schema_of(TOOL_START_PROCESS);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 1);
+    assert_property(s, "command", "\"string\"", true);
+    json_decref(s);
+    s = schema_of(TOOL_PROCESS_OUTPUT);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 2);
+    assert_property(s, "process", "\"integer\"", true);
+    assert_property(s, "wait_seconds", "[\"number\",\"null\"]", false);
+    json_decref(s);
+    s = schema_of(TOOL_STOP_PROCESS);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 1);
+    assert_property(s, "process", "\"integer\"", true);
+    json_decref(s);
+    s = schema_of(TOOL_PUBLISH_EXPORTS);
+    assert_int_equal(json_object_size(json_object_get(s, "properties")), 0);
+    json_decref(s);
+}
+
+/* Every answer may hold these, and what has to be there is described. */
+static void every_schema_of_answers_is_one_of_an_object(void **state)
+{
+    (void)state;
+    for (enum tool_id id = 0; id < TOOL__MAX; id++) {
+        json_t *s = json_loads(tools[id].output, JSON_REJECT_DUPLICATES, NULL), *name;
+        const json_t *properties = json_object_get(s, "properties");
+        size_t i;
+
+        assert_non_null(s);
+        assert_string_equal(json_string_value(json_object_get(s, "type")), "object");
+        assert_non_null(json_object_get(properties, "remaining_seconds"));
+        assert_non_null(json_object_get(properties, "replaced"));
+        json_array_foreach(json_object_get(s, "required"), i, name)
+            assert_non_null(json_object_get(properties, json_string_value(name)));
+        json_decref(s);
+    }
+}
+
 static const struct format_tool two[] = {
     {.id = TOOL_READ_FILE, .name = "x_read_file", .description = "Reads \"it\"."},
     {.id = TOOL_RUN_COMMAND, .name = "x_run_command", .description = "Runs it.\n\nSo."},
@@ -125,6 +193,22 @@ static const struct format_tool two[] = {
     "\"Most lines to return. Left out or null: as many as the output limit takes.\"}},"            \
     "\"required\":[\"path\"]}"
 
+#define READ_ANSWER                                                                                \
+    "{\"type\":\"object\",\"properties\":{"                                                        \
+    "\"text\":{\"type\":\"string\"},\"first_line\":{\"type\":\"integer\"},"                        \
+    "\"lines\":{\"type\":\"integer\"},"                                                            \
+    "\"next_offset\":{\"type\":\"integer\",\"description\":\"Present when lines follow\"},"        \
+    "\"remaining_lines\":{\"type\":\"integer\",\"description\":\"Where they were counted\"},"      \
+    "\"line_too_long\":{\"type\":\"boolean\",\"description\":"                                     \
+    "\"The first line is longer than the output limit, and nothing of it is in text\"},"           \
+    "\"media_type\":{\"type\":\"string\",\"description\":"                                         \
+    "\"Of a file that is no text, whose bytes come beside this\"},"                                \
+    "\"bytes\":{\"type\":\"integer\"},"                                                            \
+    "\"remaining_seconds\":{\"type\":\"number\",\"description\":"                                  \
+    "\"Of the sandbox's life; absent where no end is known\"},"                                    \
+    "\"replaced\":{\"type\":\"boolean\",\"description\":"                                          \
+    "\"The sandbox was lost before this call; files of earlier calls are gone\"}}}"
+
 static void assert_format(enum tool_format f, const char *expected)
 {
     _cleanup_free_ char *once = format_tools(f, two, 1), *again = format_tools(f, two, 1);
@@ -138,7 +222,8 @@ static void each_format_has_the_members_of_its_protocol(void **state)
     (void)state;
     assert_format(FORMAT_MCP,
                   "[{\"name\":\"x_read_file\",\"title\":\"Read a file\",\"description\":"
-                  "\"Reads \\\"it\\\".\",\"inputSchema\":" READ_SCHEMA ",\"annotations\":{"
+                  "\"Reads \\\"it\\\".\",\"inputSchema\":" READ_SCHEMA
+                  ",\"outputSchema\":" READ_ANSWER ",\"annotations\":{"
                   "\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
                   "\"openWorldHint\":false}}]");
     assert_format(FORMAT_ANTHROPIC, "[{\"name\":\"x_read_file\",\"description\":"
@@ -160,27 +245,41 @@ static void tools_are_listed_in_the_order_given(void **state)
     }
 }
 
-static void assert_hints(enum tool_id id, bool read_only, bool idempotent, bool open)
+struct hints {
+    bool read_only, destructive, idempotent, open;
+};
+
+static void assert_hints(enum tool_id id, struct hints expected)
 {
     struct format_tool one = {.id = id, .name = "n", .description = "d"};
     _cleanup_free_ char *text = format_tools(FORMAT_MCP, &one, 1);
     json_t *list = json_loads(text, 0, NULL);
     const json_t *hints = json_object_get(json_array_get(list, 0), "annotations");
 
-    assert_int_equal(json_is_true(json_object_get(hints, "readOnlyHint")), read_only);
-    assert_int_equal(json_is_true(json_object_get(hints, "destructiveHint")), !read_only);
-    assert_int_equal(json_is_true(json_object_get(hints, "idempotentHint")), idempotent);
-    assert_int_equal(json_is_true(json_object_get(hints, "openWorldHint")), open);
+    assert_int_equal(json_is_true(json_object_get(hints, "readOnlyHint")), expected.read_only);
+    assert_int_equal(json_is_true(json_object_get(hints, "destructiveHint")), expected.destructive);
+    assert_int_equal(json_is_true(json_object_get(hints, "idempotentHint")), expected.idempotent);
+    assert_int_equal(json_is_true(json_object_get(hints, "openWorldHint")), expected.open);
     json_decref(list);
 }
 
 static void hints_tell_what_a_tool_can_do(void **state)
 {
+    static const struct hints look = {.read_only = true, .idempotent = true};
+    static const struct hints replace = {.destructive = true, .idempotent = true};
+    static const struct hints run = {.destructive = true, .open = true};
+
     (void)state;
-    assert_hints(TOOL_RUN_COMMAND, false, false, true);
-    assert_hints(TOOL_READ_FILE, true, true, false);
-    assert_hints(TOOL_WRITE_FILE, false, true, false);
-    assert_hints(TOOL_LIST_DIRECTORY, true, true, false);
+    assert_hints(TOOL_RUN_COMMAND, run);
+    assert_hints(TOOL_READ_FILE, look);
+    assert_hints(TOOL_WRITE_FILE, replace);
+    assert_hints(TOOL_LIST_DIRECTORY, look);
+    assert_hints(TOOL_EDIT_FILE, (struct hints){.destructive = true});
+    assert_hints(TOOL_SEARCH_FILES, look);
+    assert_hints(TOOL_START_PROCESS, run);
+    assert_hints(TOOL_PROCESS_OUTPUT, (struct hints){0}); /* what was read is not read again */
+    assert_hints(TOOL_STOP_PROCESS, (struct hints){.destructive = true});
+    assert_hints(TOOL_PUBLISH_EXPORTS, run); /* {time} in a URL is another place each time */
 }
 
 static void formats_are_found_by_name(void **state)
@@ -213,10 +312,13 @@ static void every_tool_describes_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_four_tools_have_their_names_and_order),
-        cmocka_unit_test(a_prefix_renames_all_four),
-        cmocka_unit_test(only_run_command_takes_code),
+        cmocka_unit_test(the_tools_have_their_names_and_order),
+        cmocka_unit_test(those_that_are_asked_for_are_the_ones_behind_the_first_four),
+        cmocka_unit_test(a_prefix_renames_all),
+        cmocka_unit_test(only_what_runs_a_command_takes_code),
         cmocka_unit_test(the_schemas_have_the_properties_that_calls_take),
+        cmocka_unit_test(the_schemas_of_what_is_asked_for_have_theirs),
+        cmocka_unit_test(every_schema_of_answers_is_one_of_an_object),
         cmocka_unit_test(each_format_has_the_members_of_its_protocol),
         cmocka_unit_test(tools_are_listed_in_the_order_given),
         cmocka_unit_test(hints_tell_what_a_tool_can_do),

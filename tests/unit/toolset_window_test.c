@@ -279,6 +279,63 @@ static void a_rest_that_is_too_long_to_count_is_not_counted(void **state)
     window_free(w);
 }
 
+/* @fed: of the file; less than all of it: the rest is not known */
+static void assert_facts(const char *file, size_t fed, struct window_request x,
+                         struct window_facts expected)
+{
+    _cleanup_(mask_freep) struct mask *none = mask_new();
+    _cleanup_free_ char *text = NULL;
+    struct window_facts found;
+    struct window *w;
+    size_t len;
+
+    x.mask = none;
+    w = window_new(&x);
+    if (fed > 0)
+        assert_true(window_feed(w, file, fed) >= 0);
+    assert_int_equal(window_text(w, fed == strlen(file), &text, &len), 0);
+    window_facts(w, fed == strlen(file), &found);
+    window_free(w);
+    assert_int_equal(found.text_len, expected.text_len);
+    assert_true(found.text_len <= len);
+    assert_int_equal(found.first_line, expected.first_line);
+    assert_int_equal(found.lines, expected.lines);
+    assert_int_equal(found.wide, expected.wide);
+    assert_int_equal(found.more, expected.more);
+    assert_int_equal(found.counted, expected.counted);
+    assert_int_equal(found.remaining, expected.remaining);
+}
+
+static void the_facts_are_those_of_the_text(void **state)
+{
+    struct window_request x = request(0, 2, LINES, BYTES, NULL), y = request(3, 0, LINES, 4, NULL);
+
+    (void)state;
+    assert_facts("", 0, x, (struct window_facts){.first_line = 1, .counted = true});
+    assert_facts(
+        "ab\ncd\n", 6, x,
+        (struct window_facts){.text_len = 5, .first_line = 1, .lines = 2, .counted = true});
+    assert_facts("ab\nc\nd\ne", 8, x,
+                 (struct window_facts){.text_len = 4,
+                                       .first_line = 1,
+                                       .lines = 2,
+                                       .more = true,
+                                       .counted = true,
+                                       .remaining = 2});
+    x.count_bytes = 1;
+    assert_facts("ab\nc\nd\ne\nf\n", 8, x,
+                 (struct window_facts){.text_len = 4, .first_line = 1, .lines = 2, .more = true});
+    assert_facts("a\nb", 3, y, (struct window_facts){.first_line = 3, .counted = true});
+    assert_facts("a\nb\nwider\nd", 11, y, (struct window_facts){.first_line = 3, .wide = true});
+    assert_facts("a\nb\nc\nwider", 11, y,
+                 (struct window_facts){.text_len = 1,
+                                       .first_line = 3,
+                                       .lines = 1,
+                                       .more = true,
+                                       .counted = true,
+                                       .remaining = 1});
+}
+
 static void a_line_without_end_needs_no_memory(void **state)
 {
     enum { PIECE = 1 << 16 };
@@ -323,6 +380,7 @@ int main(void)
         cmocka_unit_test(secrets_are_masked_before_lines_are_cut),
         cmocka_unit_test(a_secret_that_reaches_into_the_window_is_masked),
         cmocka_unit_test(a_rest_that_is_too_long_to_count_is_not_counted),
+        cmocka_unit_test(the_facts_are_those_of_the_text),
         cmocka_unit_test(a_line_without_end_needs_no_memory),
     };
 
