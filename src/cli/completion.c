@@ -19,13 +19,33 @@ static void quoted(FILE *f, const char *text, const char *end)
     putc('\'', f);
 }
 
+/* Those that are typed first; a second word is offered behind its own. */
 static void names_of_commands(FILE *f, const struct command *const *table)
 {
     const char *gap = "";
 
     for (; *table; table++)
-        if (!(*table)->hidden) {
+        if (!(*table)->hidden && !command_second_word(*table)) {
             fprintf(f, "%s%s", gap, (*table)->name);
+            gap = " ";
+        }
+}
+
+static bool has_second_words(const struct command *c, const struct command *const *table)
+{
+    while (*table && ((*table)->hidden || !command_is_below(*table, c)))
+        table++;
+    return *table;
+}
+
+static void names_of_second_words(FILE *f, const struct command *c,
+                                  const struct command *const *table)
+{
+    const char *gap = "";
+
+    for (; *table; table++)
+        if (!(*table)->hidden && command_is_below(*table, c)) {
+            fprintf(f, "%s%s", gap, command_second_word(*table));
             gap = " ";
         }
 }
@@ -87,7 +107,7 @@ static void bash_choices(FILE *f, const struct command *c)
 
 static void bash_command(FILE *f, const struct command *c, const struct command *const *table)
 {
-    fprintf(f, "    %s)\n", c->name);
+    fprintf(f, "    '%s')\n", c->name);
     bash_set(f, "options", c, every_option);
     bash_set(f, "valued", c, has_argument);
     bash_set(f, "fileless", c, has_no_file);
@@ -98,7 +118,25 @@ static void bash_command(FILE *f, const struct command *c, const struct command 
         names_of_commands(f, table);
         fputs("'\n", f);
     }
+    if (has_second_words(c, table)) {
+        fputs("        ((COMP_CWORD == 2)) && words='", f);
+        names_of_second_words(f, c, table);
+        fputs("'\n", f);
+    }
     fputs("        ;;\n", f);
+}
+
+/* A second word that makes another command of the first one. */
+static void bash_second_words(FILE *f, const struct command *const *table)
+{
+    for (; *table; table++)
+        if (!(*table)->hidden && command_second_word(*table))
+            fprintf(
+                f,
+                "    if ((COMP_CWORD > 2)) && [[ \"$command ${COMP_WORDS[2]}\" == '%s' ]]; then\n"
+                "        command='%s' first=3\n"
+                "    fi\n",
+                (*table)->name, (*table)->name);
 }
 
 static const char bash_begin[] =
@@ -115,6 +153,7 @@ static const char bash_begin[] =
     "{\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
     "    local options='' valued='' fileless='' choices='' words='' ends_at=0 operands=0 i\n"
+    "    local command=${COMP_WORDS[1]-} first=2\n"
     "\n"
     "    COMPREPLY=()\n"
     "    # \"--name=value\" is split at \"=\" by readline.\n"
@@ -123,15 +162,14 @@ static const char bash_begin[] =
     "    if ((COMP_CWORD == 1)); then\n";
 
 static const char bash_middle[] = "        return\n"
-                                  "    fi\n"
-                                  "    case ${COMP_WORDS[1]} in\n";
+                                  "    fi\n";
 
 static const char bash_end[] =
     "    *)\n"
     "        return\n"
     "        ;;\n"
     "    esac\n"
-    "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
+    "    for ((i = first; i < COMP_CWORD; i++)); do\n"
     "        case ${COMP_WORDS[i]} in\n"
     "        --)\n"
     "            operands=$ends_at\n"
@@ -179,6 +217,8 @@ void completion_bash(FILE *f, const struct command *const *table)
         fprintf(f, " --%s", program_options[i].name);
     fputs(" --help'\n", f);
     fputs(bash_middle, f);
+    bash_second_words(f, table);
+    fputs("    case $command in\n", f);
     for (const struct command *const *c = table; *c; c++)
         if (!(*c)->hidden)
             bash_command(f, *c, table);
@@ -234,7 +274,7 @@ static void zsh_option(FILE *f, const struct option *o)
 
 static void zsh_command(FILE *f, const struct command *c, const struct command *const *table)
 {
-    fprintf(f, "    %s)\n        _arguments -s -S%s \\\n", c->name,
+    fprintf(f, "    '%s')\n        _arguments -s -S%s \\\n", c->name,
             c->ends_at > 0 ? " -A '-*'" : "");
     for (size_t i = 0; i < c->n_options; i++)
         if (!c->options[i].hidden)
@@ -249,10 +289,26 @@ static void zsh_command(FILE *f, const struct command *c, const struct command *
         fputs("            '1:command:(", f);
         names_of_commands(f, table);
         fputs(")'\n", f);
+    } else if (has_second_words(c, table)) {
+        fputs("            '1:command:(", f);
+        names_of_second_words(f, c, table);
+        fputs(")'\n", f);
     } else {
         fputs("            '*:argument:_default'\n", f);
     }
     fputs("        ;;\n", f);
+}
+
+static void zsh_second_words(FILE *f, const struct command *const *table)
+{
+    for (; *table; table++)
+        if (!(*table)->hidden && command_second_word(*table))
+            fprintf(f,
+                    "if ((CURRENT > 2)) && [[ \"$words[1] $words[2]\" == '%s' ]]; then\n"
+                    "    words=('%s' \"${(@)words[3,-1]}\")\n"
+                    "    ((CURRENT--))\n"
+                    "fi\n",
+                    (*table)->name, (*table)->name);
 }
 
 void completion_zsh(FILE *f, const struct command *const *table)
@@ -265,7 +321,7 @@ void completion_zsh(FILE *f, const struct command *const *table)
           "subcommands=(\n",
           f);
     for (const struct command *const *c = table; *c; c++)
-        if (!(*c)->hidden) {
+        if (!(*c)->hidden && !command_second_word(*c)) {
             fprintf(f, "    '%s:", (*c)->name);
             zsh_text(f, (*c)->summary);
             fputs("'\n", f);
@@ -279,9 +335,10 @@ void completion_zsh(FILE *f, const struct command *const *table)
     fputs("            '1:command:->command' '*::argument:->argument' && return 0\n\n"
           "case $state in\n"
           "command)\n    _describe -t commands 'command' subcommands\n    return\n    ;;\n"
-          "esac\n\n"
-          "case $words[1] in\n",
+          "esac\n\n",
           f);
+    zsh_second_words(f, table);
+    fputs("case $words[1] in\n", f);
     for (const struct command *const *c = table; *c; c++)
         if (!(*c)->hidden)
             zsh_command(f, *c, table);
@@ -307,12 +364,27 @@ static void fish_option(FILE *f, const char *when, const struct option *o)
     putc('\n', f);
 }
 
+/* What must hold for @c to be the command: not that a second word makes it another one. */
+static void fish_when(const struct command *c, const struct command *const *table, char *buf,
+                      size_t size)
+{
+    int at = snprintf(buf, size, "__atoll_in %s", c->name);
+
+    for (; *table && at > 0 && (size_t)at < size; table++)
+        if (command_is_below(*table, c))
+            at += snprintf(buf + at, size - (size_t)at, "; and not __atoll_in %s", (*table)->name);
+}
+
 static void fish_command(FILE *f, const struct command *c, const struct command *const *table)
 {
-    char when[80];
+    const char *second = command_second_word(c);
+    char when[160], first[80] = "__atoll_first";
 
-    (void)snprintf(when, sizeof when, "__atoll_in %s", c->name);
-    fprintf(f, "\ncomplete -c atoll -n __atoll_first -a %s -d ", c->name);
+    fish_when(c, table, when, sizeof when);
+    if (second)
+        (void)snprintf(first, sizeof first, "__atoll_behind %.*s", (int)(second - c->name - 1),
+                       c->name);
+    fprintf(f, "\ncomplete -c atoll -n '%s' -a %s -d ", first, second ? second : c->name);
     quoted(f, c->summary, "\\'");
     putc('\n', f);
     for (size_t i = 0; i < c->n_options; i++)
@@ -339,7 +411,12 @@ void completion_fish(FILE *f, const struct command *const *table)
           "end\n\n"
           "function __atoll_in -d 'the command is the given one'\n"
           "    set -l words (commandline -opc)\n"
-          "    test (count $words) -ge 2; and test \"$words[2]\" = $argv[1]\n"
+          "    set -l last (math (count $argv) + 1)\n"
+          "    test (count $words) -ge $last; and test \"$words[2..$last]\" = \"$argv\"\n"
+          "end\n\n"
+          "function __atoll_behind -d 'the given word is the only one'\n"
+          "    set -l words (commandline -opc)\n"
+          "    test (count $words) -eq 2; and test \"$words[2]\" = $argv[1]\n"
           "end\n\n"
           "complete -c atoll -f\n",
           f);

@@ -91,19 +91,18 @@ static int help_run(struct cli *cli, int argc, char **argv, struct error *err)
 {
     const struct command *c;
     struct arguments operands;
-    int r;
+    int words = 0, r;
 
     r = command_parse(&cmd_help, argc, argv, NULL, &operands, err);
-    if (r < 0)
-        return r;
-    r = command_operands(&cmd_help, &operands, 0, 1, err);
     if (r < 0)
         return r;
     if (operands.n == 0) {
         help_program(cli->out, cli->commands);
         return CLI_EXIT_OK;
     }
-    r = command_find(cli->commands, operands.v[0], &c, err);
+    r = command_select(cli->commands, operands.n, operands.v, &c, &words, err);
+    if (r == 0)
+        r = command_operands(&cmd_help, &operands, 0, words, err);
     if (r < 0)
         return r;
     help_command(cli->out, c);

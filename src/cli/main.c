@@ -68,14 +68,16 @@ static int run_program(struct cli *cli, struct arguments *io, bool *ret_done, st
 
 static int run_command(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct arguments in = {.v = argv + 1, .n = argc - 1};
+    struct arguments in;
     const struct command *c;
-    int r;
+    int words, r;
 
-    r = command_find(cli->commands, argv[0], &c, err);
+    r = command_select(cli->commands, argc, argv, &c, &words, err);
     if (r < 0)
         return r;
-    in.ends_at = c->ends_at;
+    argv += words - 1;
+    argc -= words - 1;
+    in = (struct arguments){.v = argv + 1, .n = argc - 1, .ends_at = c->ends_at};
     if (options_want_help(c->options, c->n_options, &in)) {
         help_command(cli->out, c);
         return CLI_EXIT_OK;

@@ -134,6 +134,22 @@ TAR = (tar_entry("d/", tarfile.DIRTYPE) + tar_entry("d/file", data=b"data") +
        tar_entry("d/link", tarfile.SYMTYPE, link="../d/file") + tar_entry("d/hard", tarfile.LNKTYPE, link="d/file") +
        tar_entry("d/fifo", tarfile.FIFOTYPE) + tar_entry("d/null", tarfile.CHRTYPE))
 
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def rpc(method, number=None, **params):
+    """A request of JSON-RPC, or a notification."""
+    head = {"jsonrpc": "2.0", "method": method} | ({} if number is None else {"id": number})
+    return json.dumps(head | {"params": params} if params else head).encode()
+
+
+def lines(*messages):
+    return b"".join(message + b"\n" for message in messages)
+
+
 def window(file, *secrets, offset=1, limit=0, lines=255, bytes_max=255, piece=3):
     head = bytes([offset, limit, lines, bytes_max, piece, len(secrets)])
     return head + b"".join(bytes([len(s)]) + s for s in secrets) + file
@@ -259,6 +275,45 @@ SEEDS = {
         "cut": FAULT[:-1],
         "repeated": FAULT + encode((Tag.ERROR_MESSAGE, "other")),
     },
+    "mcp": {
+        "handshake": lines(
+            rpc("initialize", 1, protocolVersion="2025-11-25", capabilities={}),
+            rpc("notifications/initialized"),
+            rpc("tools/list", 2),
+            rpc("tools/call", "a", name="run_command", arguments={"command": "true"}),
+        ),
+        "modern": lines(
+            rpc("server/discover", 1, _meta=MODERN),
+            rpc("tools/list", 2, _meta=MODERN),
+            rpc("tools/call", 3, _meta=MODERN | {"progressToken": "t"}, name="read_file", arguments={"path": "a"}),
+            rpc("resources/read", 4, _meta=MODERN, uri="file:///tmp/out/../x"),
+            rpc("ping", 5, _meta=MODERN),
+        ),
+        "versions": lines(
+            rpc("tools/list", 1, _meta=MODERN | {"io.modelcontextprotocol/protocolVersion": "1900-01-01"}),
+            rpc("tools/list", 2, _meta={"io.modelcontextprotocol/protocolVersion": 5}),
+            rpc("tools/list", 3),
+        ),
+        "cancelled": lines(
+            rpc("initialize", 1, protocolVersion="2024-11-05"),
+            rpc("tools/call", 2, name="write_file", arguments={"path": "a", "content": "b\0c"}),
+            rpc("notifications/cancelled", requestId=2),
+            rpc("logging/setLevel", 3, level="debug"),
+            rpc("resources/list", 4, cursor=""),
+        ),
+        "batch": lines(
+            rpc("initialize", 1, protocolVersion="2025-03-26"),
+            b"[" + rpc("ping", 2) + b"," + rpc("tools/call", 3, name="list_directory") + b",17]",
+            b"[]",
+        ),
+        "ids": b'{"jsonrpc":"2.0","id":1e3,"method":"ping"}\n{"jsonrpc":"2.0","id":' + b"9" * 60 + b',"method":"ping"}\n',
+        "half-lines": b'\n \r\n{"jsonrpc":"2.0",\n"id":1,"method":"ping"}\n{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        "no-json": b"\xff\xfe\n{\n[[[[\n" + b"[" * 600 + b"\n\0\n",
+        "surrogate": lines(
+            rpc("initialize", 1, protocolVersion="2025-06-18"),
+            b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{"name":"read_file","arguments":{"path":"\\udc00"}}}',
+        ),
+    },
     "policy": {
         "empty": b"",
         "name": b"OK.Test.:443",
@@ -341,6 +396,40 @@ SEEDS = {
         "rule-no-verdict": raw(Tag.RULE, encode((Tag.FIELD, "a"))),
         "features": raw(Tag.FEATURE, b"exec\0") + raw(Tag.BACKEND, b"x\0") + raw(Tag.FEATURE, b"\0"),
         "feature-no-nul": raw(Tag.FEATURE, b"exec\0") + raw(Tag.FEATURE, b"x"),
+    },
+    "json_scan": {
+        "empty": b"",
+        "request": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_command","arguments":{}}}',
+        "notification": b' {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}}\r',
+        "response": b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m"}}',
+        "batch": b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},[],1]',
+        "id-large": b'{"jsonrpc":"2.0","id":1' + b"0" * 40 + b',"method":"ping"}',
+        "id-too-long": b'{"jsonrpc":"2.0","id":"' + b"i" * 4095 + b'","method":"ping"}',
+        "id-fraction": b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+        "id-twice": b'{"id":1,"jsonrpc":"2.0","id":2,"method":"ping"}',
+        "method-escapes": b'{"jsonrpc":"2.0","id":"\\u0061","method":"p\\u0069ng\\u0000"}',
+        "method-surrogate": b'{"jsonrpc":"2.0","id":1,"method":"ping\\ud800"}',
+        "method-long": b'{"jsonrpc":"2.0","id":1,"method":"' + "\u4e2d".encode() * 60 + b'"}',
+        "params-list": b'{"jsonrpc":"2.0","id":1,"method":"x","params":[]}',
+        "member-twice": b'{"a":1,"b":{"a":2},"\\u0061":3,"a":4}',
+        "members-many": b"{" + b",".join(b'"%d":0' % i for i in range(257)) + b"}",
+        "escapes": b'["\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\uDE00", "\\udc00\\ud800"]',
+        "brackets-in-strings": b'{"}]":"{[\\"","\\\\":["]","\\\\\\""]}',
+        "numbers": b"[0,-0,1e5,1E-5,0.5,9223372036854775807,-9223372036854775808,9223372036854775808,1e999]",
+        "leading-zero": b"[01]",
+        "words": b"[true,false,null,nul]",
+        "characters": '"\u0080\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff and more of it"'.encode(),
+        "not-utf8": b'"12345678\xed\xa0\x80"',
+        "cut-character": b'"12345\xf0\x9f\x98"',
+        "byte-order-mark": b"\xef\xbb\xbf{}",
+        "nul": b'{"a":\0 1}',
+        "nul-in-string": b'"a\0b"',
+        "control-in-string": b'"a\x1fb"',
+        "comma-too-many": b"[1,]",
+        "two-values": b"{} {}",
+        "deepest": b"[" * 512 + b"]" * 512,
+        "too-deep": b'{"a":[' * 256 + b"{",
+        "cut": b'{"a": [1, "b',
     },
     "channel_stream": {
         "empty": b"",
