@@ -22,34 +22,23 @@
  * destroyed whatever happens; should this program be killed, a short lifetime ends it. A failure
  * ends it all with status 1. ATOLL_PROGRAM and ATOLL_STATE_DIR are heeded as ever.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "atoll.h"
 #include "atoll_toolset.h"
+#include "bench.h"
 
 enum {
-    LIMIT_US = 60000000,
-    ROUNDS_PER_WARM_UP = 50,
     BUFFER_BYTES = 1 << 20,
     SMALL_BYTES = 100,
     COUNT_MAX = 4096,
     ID_BYTES = 64,
 };
-
-/* Longer than any measurement takes, and the end of what is left should this program be killed. */
-static const char lifetime[] = "300s";
 
 struct bench {
     struct atoll *a;
@@ -58,97 +47,17 @@ struct bench {
     int n_ids;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static int fail(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "held: %s: %s\n", what, why);
-    return -1;
-}
-
-static int number(const char *text, int max)
-{
-    char *end;
-    long n = strtol(text, &end, 10);
-
-    if (*end || n < 1 || n > max) {
-        (void)fail(text, strerror(EINVAL));
-        exit(2);
-    }
-    return (int)n;
-}
-
-/* Rounds that come first and are not counted. */
-static int warm_up(int rounds)
-{
-    return 1 + rounds / ROUNDS_PER_WARM_UP;
-}
-
-static void tell(const char *name, uint64_t ns)
-{
-    (void)printf("%s %llu\n", name, (unsigned long long)ns);
-}
-
-/* Waits for an operation. Return: 0, or -1 when it failed, which is said. */
-static int finish(struct atoll_op *op, const char *what)
-{
-    const struct atoll_error *err;
-    int r;
-
-    if (!op)
-        return fail(what, strerror(ENOMEM));
-    r = atoll_wait(op, LIMIT_US);
-    if (r == 0)
-        return 0;
-    err = atoll_op_error(op);
-    return fail(what, err ? err->message : strerror(-r));
-}
-
-static int finish_and_free(struct atoll_op *op, const char *what)
-{
-    int r = finish(op, what);
-
-    atoll_op_free(op);
-    return r;
-}
-
-/* Return: a handle owned by the caller, or NULL. */
-static struct atoll_sandbox *create(struct bench *b, unsigned flags)
-{
-    struct atoll_spec *spec = atoll_spec_new();
-    struct atoll_sandbox *sb = NULL;
-    struct atoll_error err;
-
-    if (!spec || atoll_spec_set(spec, "backend.sandbox_timeout", lifetime, &err) < 0) {
-        (void)fail("spec", spec ? err.message : strerror(ENOMEM));
-    } else {
-        struct atoll_op *op = atoll_create(b->a, spec, flags);
-
-        if (finish(op, "create") == 0)
-            sb = atoll_op_sandbox(op);
-        atoll_op_free(op);
-    }
-    atoll_spec_free(spec);
-    return sb;
-}
-
 /* A sandbox that ends with this program. */
 static int open_own(struct bench *b)
 {
-    b->sb = create(b, ATOLL_OWNED);
+    b->sb = create_sandbox(b->a, ATOLL_OWNED);
     return b->sb ? 0 : -1;
 }
 
 /* One that lives by itself, with nobody connected to it. */
 static int leave_one(struct bench *b)
 {
-    struct atoll_sandbox *sb = create(b, 0);
+    struct atoll_sandbox *sb = create_sandbox(b->a, 0);
 
     if (!sb)
         return -1;
@@ -170,19 +79,6 @@ static int destroy_left(struct bench *b)
             r = -1;
         atoll_sandbox_free(sb);
     }
-    return r;
-}
-
-/* Runs a command in the sandbox with its output captured, until its results are freed. */
-static int run_inside(struct bench *b, const char *const *argv)
-{
-    const struct atoll_exec x = {.argv = argv};
-    struct atoll_op *op = atoll_exec(b->sb, &x);
-    int r = finish(op, argv[0]);
-
-    if (r == 0 && atoll_op_exit(op)->status != 0)
-        r = fail(argv[0], atoll_op_output(op, 2, NULL));
-    atoll_op_free(op);
     return r;
 }
 
@@ -221,7 +117,7 @@ static int bench_exec(struct bench *b, int rounds)
             int inside = (turn + round) % 2; /* every other round in reverse */
             uint64_t began = now_ns();
 
-            if ((inside ? run_inside(b, argv) : run_on_host(argv, null)) < 0)
+            if ((inside ? exec_inside(b->sb, argv) : run_on_host(argv, null)) < 0)
                 return -1;
             if (round >= warm)
                 tell(inside ? "inside" : "host", now_ns() - began);
@@ -257,7 +153,7 @@ static int tool_rounds(struct bench *b, struct atoll_toolset *t, int rounds)
             int tool = (turn + round) % 2;
             uint64_t began = now_ns();
 
-            if ((tool ? call_tool(t) : run_inside(b, argv)) < 0)
+            if ((tool ? call_tool(t) : exec_inside(b->sb, argv)) < 0)
                 return -1;
             if (round >= warm)
                 tell(tool ? "tool" : "exec", now_ns() - began);
@@ -268,7 +164,7 @@ static int tool_rounds(struct bench *b, struct atoll_toolset *t, int rounds)
 static int bench_tool(struct bench *b, int rounds)
 {
     struct atoll_toolset *t = NULL;
-    struct atoll_sandbox *made = create(b, 0);
+    struct atoll_sandbox *made = create_sandbox(b->a, 0);
     struct atoll_spec *spec = atoll_spec_new();
     struct atoll_error err = {.message = "out of memory"};
     int r = -1;
@@ -371,7 +267,7 @@ static int bench_read(struct bench *b, int rounds, const char *path)
     if (stat(path, &st) < 0)
         return fail(path, strerror(errno));
     (void)snprintf(command, sizeof command, "head -c %lld /dev/zero >big", (long long)st.st_size);
-    if (open_own(b) < 0 || run_inside(b, argv) < 0)
+    if (open_own(b) < 0 || exec_inside(b->sb, argv) < 0)
         return -1;
     for (int round = 0; round < warm + rounds; round++)
         for (int turn = 0; turn < 2; turn++) {
@@ -387,15 +283,6 @@ static int bench_read(struct bench *b, int rounds, const char *path)
     return 0;
 }
 
-/* Return: 0 after a line on stdin, -1 at its end. */
-static int await_line(void)
-{
-    char line[16];
-
-    (void)fflush(stdout);
-    return fgets(line, sizeof line, stdin) ? 0 : -1;
-}
-
 static int bench_keep(struct bench *b, const char *const *argv)
 {
     struct atoll_op *op;
@@ -405,7 +292,7 @@ static int bench_keep(struct bench *b, const char *const *argv)
     op = atoll_open(b->a, b->ids[0]);
     b->sb = finish(op, "open") == 0 ? atoll_op_sandbox(op) : NULL;
     atoll_op_free(op);
-    if (!b->sb || run_inside(b, argv) < 0)
+    if (!b->sb || exec_inside(b->sb, argv) < 0)
         return -1;
     atoll_sandbox_free(b->sb);
     b->sb = NULL;
@@ -422,7 +309,7 @@ static int create_and_destroy(struct bench *b, int rounds, const char *created,
 
     for (int round = 0; round < warm + rounds; round++) {
         uint64_t began = now_ns(), between;
-        struct atoll_sandbox *sb = create(b, 0);
+        struct atoll_sandbox *sb = create_sandbox(b->a, 0);
 
         if (!sb)
             return -1;
@@ -474,17 +361,17 @@ static int measure(struct bench *b, int argc, char **argv)
     const char *what = argc > 2 ? argv[1] : "";
 
     if (argc == 3 && strcmp(what, "exec") == 0)
-        return bench_exec(b, number(argv[2], 1000000));
+        return bench_exec(b, number(argv[2], ROUNDS_MAX));
     if (argc == 3 && strcmp(what, "tool") == 0)
-        return bench_tool(b, number(argv[2], 1000000));
+        return bench_tool(b, number(argv[2], ROUNDS_MAX));
     if (argc == 3 && strcmp(what, "files") == 0)
-        return bench_files(b, number(argv[2], 1000000));
+        return bench_files(b, number(argv[2], ROUNDS_MAX));
     if (argc == 4 && strcmp(what, "read") == 0)
-        return bench_read(b, number(argv[2], 1000000), argv[3]);
+        return bench_read(b, number(argv[2], ROUNDS_MAX), argv[3]);
     if (argc >= 3 && strcmp(what, "keep") == 0)
         return bench_keep(b, (const char *const *)(uintptr_t)(argv + 2));
     if (argc == 4 && strcmp(what, "crowd") == 0)
-        return bench_crowd(b, number(argv[2], 1000000), number(argv[3], COUNT_MAX));
+        return bench_crowd(b, number(argv[2], ROUNDS_MAX), number(argv[3], COUNT_MAX));
     (void)fputs("usage: held exec N | tool N | files N | read N FILE | keep COMMAND... | "
                 "crowd N COUNT\n",
                 stderr);

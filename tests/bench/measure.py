@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LIMIT_S = 900
+REST_S = 3  # after which idle processes have given back what they do not need (base/rest.h)
 CLEAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -31,6 +32,7 @@ class Account:
         self.atoll = folder / "atoll"
         self.spawn = folder / "spawn"
         self.held = folder / "held"
+        self.mcp = folder / "mcp"
 
     def give(self, path):
         if self.other:
@@ -97,11 +99,11 @@ def medians_ms(account, arguments, commands, popen=None):
     return [statistics.median(row) / 1000 for row in times]
 
 
-# Sandboxes that live on: tests/bench/held.c
+# Sandboxes that live on, and servers: tests/bench/held.c and mcp.c
 
 
 class Held:
-    """The program held under way."""
+    """One of these programs under way."""
 
     def __init__(self, account, process, errors):
         self.account, self.process, self.errors = account, process, errors
@@ -121,7 +123,7 @@ class Held:
         line = self.read_until(stop)
         if line is None:
             self.process.wait(LIMIT_S)
-            raise RuntimeError(f"held ended early: {self.complaint()}")
+            raise RuntimeError(f"{Path(self.process.args[0]).name} ended early: {self.complaint()}")
         return line
 
     def go_on(self):
@@ -137,19 +139,20 @@ class Held:
 
 
 @contextmanager
-def held(account, *arguments):
-    """Runs tests/bench/held.c. At the end of its input it destroys what it made, so that nothing stays in any case."""
+def held(account, *arguments, program=None):
+    """Runs tests/bench/held.c, or another program that ends in the same way: when its input ends it destroys what it
+    made, so that nothing stays in any case."""
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen([str(account.held), *map(str, arguments)], stdin=subprocess.PIPE,
+        process = subprocess.Popen([str(program or account.held), *map(str, arguments)], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace",
                                    **account.popen_held())
-        program = Held(account, process, errors)
+        running = Held(account, process, errors)
         try:
-            yield program
+            yield running
             process.stdin.close()
-            program.read_until(lambda line: False)
+            running.read_until(lambda line: False)
             if process.wait(LIMIT_S) != 0:
-                raise RuntimeError(f"held {arguments[0]}: {program.complaint()}")
+                raise RuntimeError(f"{' '.join(process.args[:2])}: {running.complaint()}")
         finally:
             if not process.stdin.closed:
                 process.stdin.close()
@@ -157,10 +160,10 @@ def held(account, *arguments):
             process.wait(LIMIT_S)
 
 
-def held_medians_ms(account, *arguments):
-    with held(account, *arguments) as program:
-        program.read_until(lambda line: False)
-    return program.medians_ms()
+def held_medians_ms(account, *arguments, program=None):
+    with held(account, *arguments, program=program) as running:
+        running.read_until(lambda line: False)
+    return running.medians_ms()
 
 
 @contextmanager
@@ -298,6 +301,18 @@ def idle_pss_kib(account, count):
         keepers = [field_kib(f"/proc/{keeper}/smaps_rollup", {"Pss"}) for keeper, _ in pairs]
         inits = [field_kib(f"/proc/{init}/smaps_rollup", {"Pss"}) for _, init in pairs]
     return statistics.mean(keepers), statistics.mean(inits)
+
+
+def idle_servers_kib(account, count):
+    """Mean proportional memory of idle MCP servers that have their sandboxes: server, keeper and init, KiB."""
+    with held(account, "idle", count, program=account.mcp) as running:
+        servers = [int(running.expect(lambda line: line)) for _ in range(count)]
+        time.sleep(REST_S)
+        table = children()
+        rows = [(server, *keeper_and_init(server, table)) for server in servers]
+        if not all(all(row) for row in rows):
+            raise RuntimeError("the processes atoll-keeper and atoll-init of the servers were not found")
+        return [statistics.mean(field_kib(f"/proc/{pid}/smaps_rollup", {"Pss"}) for pid in pids) for pids in zip(*rows)]
 
 
 def kernel_kib(account, count):
