@@ -2,6 +2,7 @@
 /* Finding a command, and what every command does with its arguments. */
 #include "cli/command.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -101,11 +102,12 @@ int command_find(const struct command *const *table, const char *name, const str
 int command_select(const struct command *const *table, int argc, char *const argv[],
                    const struct command **ret, int *ret_used, struct error *err)
 {
-    const struct command *c;
+    const struct command *c = NULL;
     int r = command_find(table, argv[0], &c, err);
 
     if (r < 0)
         return r;
+    assert(c);
     *ret = c;
     *ret_used = 1;
     for (; argc > 1 && *table; table++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp/published.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -542,5 +543,6 @@ int published_read(const struct published *p, const char *uri, json_t **ret, str
     r = fd < 0 ? fd : read_whole(fd, max, &bytes, &len, &size);
     if (r < 0)
         return fail(no_such(r), size, max, err);
+    assert(bytes);
     return show(&w, uri, bytes, len, ret, err);
 }

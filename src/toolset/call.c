@@ -155,10 +155,10 @@ json_t *call_string(const char *text, size_t len)
 /* The structured form, with what all of them may have. Return: 0 or -ENOMEM. */
 static int write_facts(struct tool_call *c)
 {
-    uint64_t left = provision_left_us(c->t);
+    uint64_t left = provision_left_us(c->t), left_ms = left / 1000;
 
     if (left != UINT64_MAX)
-        call_fact(c, "remaining_seconds", json_real((double)(left / 1000) / 1000));
+        call_fact(c, "remaining_seconds", json_real((double)left_ms / 1000));
     if (c->answer.replaced)
         call_fact(c, "replaced", json_true());
     if (c->facts_lost || !c->structured)

@@ -105,7 +105,7 @@ static void add_facts(struct tool_call *c, bool whole, const char *text)
     call_fact(c, "first_line", json_integer((json_int_t)x.first_line));
     call_fact(c, "lines", json_integer((json_int_t)x.lines));
     if (x.more)
-        call_fact(c, "next_offset", json_integer((json_int_t)(x.first_line + x.lines)));
+        call_fact(c, "next_offset", json_integer((json_int_t)x.first_line + (json_int_t)x.lines));
     if (x.wide)
         call_fact(c, "line_too_long", json_true());
     if (x.counted)

@@ -458,6 +458,8 @@ bool json_span_unique(struct json_span object)
             return false;
         names[n++] = name;
     }
+    if (n < 2)
+        return true;
     /* Sorted, since comparing each with each takes too long when all are long and alike. */
     qsort(names, n, sizeof *names, compare_spans);
     for (size_t i = 1; i < n; i++)

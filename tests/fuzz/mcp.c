@@ -86,13 +86,12 @@ static void check_message(const json_t *o)
 static void check_line(const char *text, size_t len)
 {
     json_t *value = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-    json_t *element;
-    size_t i;
 
     if (!value) /* a number too large even for that; or an id whose surrogates are no pair */
         return;
     if (json_is_array(value))
-        json_array_foreach(value, i, element) check_message(element);
+        for (size_t i = 0; i < json_array_size(value); i++)
+            check_message(json_array_get(value, i));
     else
         check_message(value);
     json_decref(value);

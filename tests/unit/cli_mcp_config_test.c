@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -223,6 +224,7 @@ static void mistakes_of_several_toolsets_are_found_at_once(void **state)
     assert_int_equal(read_text(g, T "  - backend: {pids: x}\n  - spec: {zebra: 1}\nmore: 1\n"),
                      -EINVAL);
     assert_int_equal(g->problems.n, 3);
+    assert(g->problems.items);
     assert_string_equal(g->problems.items[0].field, "toolsets[0].backend.pids");
     assert_string_equal(g->problems.items[1].field, "toolsets[1].spec.zebra");
     assert_string_equal(g->problems.items[2].field, "more");

@@ -165,16 +165,17 @@ static void every_schema_of_answers_is_one_of_an_object(void **state)
 {
     (void)state;
     for (enum tool_id id = 0; id < TOOL__MAX; id++) {
-        json_t *s = json_loads(tools[id].output, JSON_REJECT_DUPLICATES, NULL), *name;
+        json_t *s = json_loads(tools[id].output, JSON_REJECT_DUPLICATES, NULL);
         const json_t *properties = json_object_get(s, "properties");
-        size_t i;
+        const json_t *required = json_object_get(s, "required");
 
         assert_non_null(s);
         assert_string_equal(json_string_value(json_object_get(s, "type")), "object");
         assert_non_null(json_object_get(properties, "remaining_seconds"));
         assert_non_null(json_object_get(properties, "replaced"));
-        json_array_foreach(json_object_get(s, "required"), i, name)
-            assert_non_null(json_object_get(properties, json_string_value(name)));
+        for (size_t i = 0; i < json_array_size(required); i++)
+            assert_non_null(
+                json_object_get(properties, json_string_value(json_array_get(required, i))));
         json_decref(s);
     }
 }
