@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "base/clock.h"
 #include "core/outcome.h"
 #include "toolset/texts.h"
@@ -106,7 +107,7 @@ struct shown_output {
     char *text; /* masked, decoded, cut; owned; NULL: the command wrote nothing */
     size_t len;
     uint64_t dropped; /* bytes that the command wrote in front of it */
-    bool replaced;    /* what it wrote was not all UTF-8: U+FFFD stands for the rest */
+    bool replaced;    /* U+FFFD stands in it for bytes that are no UTF-8 */
 };
 
 /*
@@ -145,11 +146,12 @@ static int show_stream(const struct tool_call *c, int stream, struct shown_outpu
     if (mask_text(c->t->mask, bytes, size, dropped > 0 ? MASK_CUT_START : 0, &masked, &plain) < 0 ||
         shown_utf8(masked, plain, &text, &len) < 0)
         return -ENOMEM;
-    ret->replaced = len != plain || memcmp(text, masked, len) != 0;
     if (dropped > 0)
         skipped = skip_partial_line(text, len);
     if (truncate_output(text + skipped, len - skipped, &caps, &ret->text, &ret->len, &from) < 0)
         return -ENOMEM;
+    ret->replaced = !text_is_utf8(masked, plain) &&
+                    memmem(ret->text, ret->len, SHOWN_REPLACEMENT, strlen(SHOWN_REPLACEMENT));
     ret->dropped = dropped + written_before(bytes, size, text, skipped + from);
     return 0;
 }

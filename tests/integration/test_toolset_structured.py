@@ -128,7 +128,7 @@ class Commands(StructuredTest):
 
     def test_output_that_is_no_text(self):
         self.begin({"toolset.max_output_lines": "2"})
-        self.assertEqual(self.sh("printf '\\377\\0a\\303'"), ran("\ufffd\0a\ufffd", exit_code=0))
+        self.assertEqual(self.sh("printf '\\377\\0a\\303'"), ran("\ufffd\0a\ufffd", exit_code=0, bytes_replaced=True))
         self.assertEqual(self.sh("printf '\\377\\376\\nb\\nc\\n'"), ran("b\nc", "", (3, 0), exit_code=0))
 
     def test_random_bytes_are_shown_and_counted_as_they_can_be(self):
