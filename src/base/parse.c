@@ -123,3 +123,12 @@ int parse_duration(const char *s, uint64_t min_us, uint64_t max_us, uint64_t *re
     }
     return -EINVAL;
 }
+
+int parse_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}

@@ -26,3 +26,6 @@ int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret_bytes);
  * One decimal fraction is accepted ("0.5s"). Return: 0; -EINVAL; -ERANGE if outside @min..@max.
  */
 int parse_duration(const char *s, uint64_t min_us, uint64_t max_us, uint64_t *ret_us);
+
+/** parse_hex_digit() - the value of a hexadecimal digit, in either case; -1: it is none */
+int parse_hex_digit(char c);

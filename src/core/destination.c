@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/guards.h"
@@ -89,15 +90,6 @@ static const char *find_path(const char *url, struct error *err)
     return NULL;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Writes what @text stands for to @ret, which has room for as much as @text takes; several '/' in
  * a row become one. */
 static int decode(const char *text, char *ret, struct error *err)
@@ -111,7 +103,7 @@ static int decode(const char *text, char *ret, struct error *err)
             return refuse_path(err, text, "has a '?' or '#', which no path of a URL contains",
                                "Write %3F for '?', and %23 for '#'");
         if (c == '%') {
-            int high = hex_digit(p[1]), low = high < 0 ? -1 : hex_digit(p[2]);
+            int high = parse_hex_digit(p[1]), low = high < 0 ? -1 : parse_hex_digit(p[2]);
 
             if (low < 0)
                 return refuse_path(err, text, "has a '%' without two hexadecimal digits behind it",

@@ -28,6 +28,12 @@ enum mcp_level mcp_level_find(struct json_span name)
     return level;
 }
 
+json_t *mcp_server_info(void)
+{
+    return json_pack("{s:s, s:s, s:s}", "name", "atoll", "title", "atoll sandbox", "version",
+                     ATOLL_VERSION);
+}
+
 /*
  * {"jsonrpc":"2.0","id":…,"KIND":VALUE}, the id as it came. An id that could not be read is left
  * out; before revision 2026-07-28 it was null.

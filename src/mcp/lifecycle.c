@@ -20,18 +20,27 @@ enum {
 /* The newest last. */
 static const char *const revisions[] = {"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"};
 
-json_t *mcp_server_info(void)
+/* A text of all toolsets, so all their secrets are masked in it. NULL: no memory. */
+static json_t *masked_string(const struct mcp_peer *p, char *text)
 {
-    return json_pack("{s:s, s:s, s:s}", "name", "atoll", "title", "atoll sandbox", "version",
-                     ATOLL_VERSION);
+    json_t *ret;
+
+    for (size_t i = 0; text && i < p->n_toolsets; i++) {
+        char *masked = toolset_masked(p->toolsets[i], text, strlen(text), NULL);
+
+        free(text);
+        text = masked;
+    }
+    ret = text ? json_string(text) : NULL;
+    free(text);
+    return ret;
 }
 
 /* What a model should know of the tools as a whole. NULL: no memory. */
 static json_t *instructions(const struct mcp_peer *p)
 {
     struct buffer b = {0};
-    _cleanup_free_ char *text = NULL;
-    json_t *ret;
+    char *text = NULL;
 
     buffer_add_text(&b, TEXT_SERVER);
     for (size_t i = 0; i < p->n_toolsets; i++) {
@@ -45,20 +54,7 @@ static json_t *instructions(const struct mcp_peer *p)
         buffer_add_text(&b, purpose ? "_*: " : "_*.");
         buffer_add_text(&b, purpose ? purpose : "");
     }
-    if (buffer_take(&b, &text, NULL) < 0)
-        return NULL;
-    _cleanup_free_ char *masked = NULL;
-    for (size_t i = 0; i < p->n_toolsets; i++) {
-        char *more = toolset_masked(p->toolsets[i], masked ? masked : text,
-                                    strlen(masked ? masked : text), NULL);
-
-        free(masked);
-        masked = more;
-        if (!masked)
-            return NULL;
-    }
-    ret = json_string(masked);
-    return ret;
+    return buffer_take(&b, &text, NULL) == 0 ? masked_string(p, text) : NULL;
 }
 
 static json_t *capabilities(const struct mcp_peer *p, bool modern)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "core/destination.h"
 #include "core/limits.h"
@@ -359,15 +360,6 @@ static int find(const struct published *p, const char *uri, struct wanted *ret)
     return -ENOENT;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /*
  * The path that @rest stands for, decoded once. What is encoded may be neither '/' nor NUL, so that
  * no part is more than one, and each part has to be a name. Return: 0 with *@ret owned by the
@@ -385,7 +377,7 @@ static int decode(const char *rest, char **ret)
         char c = *p;
 
         if (c == '%') {
-            int high = hex_digit(p[1]), low = high < 0 ? -1 : hex_digit(p[2]);
+            int high = parse_hex_digit(p[1]), low = high < 0 ? -1 : parse_hex_digit(p[2]);
 
             c = low < 0 ? '/' : (char)(high * 16 + low);
             if (c == '/' || c == '\0')

@@ -6,9 +6,10 @@
  * request says for itself what it is.
  *
  *     stdio.c       lines, in and out                       serve.c     the run as a whole
- *     receive.c     a line becomes requests; batches        answer.c    results and errors go out
- *     dispatch.c    eras, methods                           lifecycle.c hello, levels, resources
- *     tools.c       calls: begin, progress, end, cancel     content.c   what a tool answered
+ *     receive.c     a line becomes requests                 answer.c    results and errors go out
+ *     dispatch.c    eras, methods                           batch.c     … those of one array
+ * together lifecycle.c   hello, levels, resources                content.c   what a tool answered
+ *     tools.c       calls: begin, progress, end, cancel
  *
  * Requests are answered at once, but for calls of tools. Those wait in their toolset's row and are
  * answered as they end.
@@ -123,6 +124,9 @@ void mcp_result_cached(const struct mcp_request *q, json_t *result, int ttl_ms);
 /** mcp_error() - answer with an error; @data: taken; NULL: none */
 void mcp_error(const struct mcp_request *q, int code, const char *message, json_t *data);
 
+/** mcp_server_info() - name, title and version. NULL: no memory */
+json_t *mcp_server_info(void);
+
 /** mcp_no_answer() - a request that will not be answered; its batch waits no longer for it */
 void mcp_no_answer(const struct mcp_request *q);
 
@@ -139,7 +143,7 @@ __attribute__((format(printf, 3, 4))) void mcp_log(const struct mcp_request *q,
 /** mcp_level_find() - by its name in the protocol; MCP_LEVEL__MAX: none */
 enum mcp_level mcp_level_find(struct json_span name);
 
-/* --- receive.c --- */
+/* --- batch.c --- */
 
 /** mcp_batch_finish() - one that @b waited for needs no more waiting; the last one sends it */
 void mcp_batch_finish(struct mcp_batch *b);
@@ -163,9 +167,6 @@ void mcp_set_level(const struct mcp_request *q);
 void mcp_resources_list(const struct mcp_request *q);
 void mcp_resources_templates(const struct mcp_request *q);
 void mcp_resources_read(const struct mcp_request *q);
-
-/** mcp_server_info() - name, title and version. NULL: no memory */
-json_t *mcp_server_info(void);
 
 /** mcp_refuse_cursor() - whether the request has a cursor, of which none was ever handed out;
  * then it is answered */

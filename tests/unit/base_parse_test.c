@@ -134,6 +134,18 @@ static void the_callers_range_is_kept(void **state)
     assert_int_equal(parse_duration("2.000001s", 1000000, 2000000, &v), -ERANGE);
 }
 
+static void hexadecimal_digits_have_either_case(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(parse_hex_digit("0123456789abcdef"[i]), i);
+        assert_int_equal(parse_hex_digit("0123456789ABCDEF"[i]), i);
+    }
+    for (const char *c = "/:@G`g \xFF"; *c; c++)
+        assert_int_equal(parse_hex_digit(*c), -1);
+    assert_int_equal(parse_hex_digit('\0'), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +153,7 @@ int main(void)
         cmocka_unit_test(a_size_has_a_unit),
         cmocka_unit_test(a_duration_is_seconds_unless_it_has_a_unit),
         cmocka_unit_test(the_callers_range_is_kept),
+        cmocka_unit_test(hexadecimal_digits_have_either_case),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
