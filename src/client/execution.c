@@ -74,7 +74,8 @@ static int hear_error(struct execution *c, const struct message *m)
         return 0; /* input that crossed the command's end */
     if (err.code == ENOSYS && c->stop_asked && !c->kill_asked)
         return execution_kill(c) < 0 ? -EPROTO : 0;
-    if (err.code == ENOSYS && c->kill_asked) { /* CANCEL was that: this is all that is left */
+    if (err.code == ENOSYS && c->kill_asked && !c->signal_asked) {
+        c->signal_asked = true; /* it has no CANCEL: this is all that is left */
         (void)execution_signal(c, SIGKILL);
         return 0;
     }

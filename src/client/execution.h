@@ -22,13 +22,13 @@ struct execution_events {
 struct execution {
     struct session_request request;
     struct bridge_input in;
-    struct bridge_output out[2]; /* stdout, stderr */
-    uint32_t flags;              /* as sent */
-    uint32_t number;             /* in the sandbox; 0: not told */
-    uint32_t pid;                /* inside; 0: not told */
-    bool stop_asked, kill_asked;
-    bool running;            /* asked for, and not yet over */
-    struct exit_report exit; /* without its interpreter, which is below */
+    struct bridge_output out[2];               /* stdout, stderr */
+    uint32_t flags;                            /* as sent */
+    uint32_t number;                           /* in the sandbox; 0: not told */
+    uint32_t pid;                              /* inside; 0: not told */
+    bool stop_asked, kill_asked, signal_asked; /* STOP, CANCEL; SIGKILL in the place of that */
+    bool running;                              /* asked for, and not yet over */
+    struct exit_report exit;                   /* without its interpreter, which is below */
     char interpreter[INTERPRETER_BYTES_MAX + 1];
     const struct execution_events *events;
     void *owner;

@@ -35,7 +35,9 @@ static char pattern(size_t i)
 struct fake {
     struct channel main, files;
     uint32_t hanging; /* a command that waits to be killed */
-    int held;         /* an output that a process in the background holds open */
+    uint32_t endless; /* one that cannot be; and how often that was tried */
+    unsigned tries;
+    int held; /* an output that a process in the background holds open */
 };
 
 static void write_bytes(int fd, size_t n)
@@ -79,6 +81,10 @@ static void fake_exec(struct fake *k, struct message *m)
     }
     if (strcmp(what, "hang") == 0) {
         k->hanging = m->id;
+        return;
+    }
+    if (strcmp(what, "endless") == 0) {
+        k->endless = m->id;
         return;
     }
     if (x.flags & EXEC_DETACH) {
@@ -213,7 +219,16 @@ static void serve_main(struct fake *k, struct message *m)
         fake_exec(k, m);
         break;
     case MSG_CANCEL:
-        fake_kill(k, m);
+        if (m->id != k->endless) {
+            fake_kill(k, m);
+            break;
+        }
+        fake_error(&k->main, m->id, ENOSYS, "nothing can be cancelled");
+        break;
+    case MSG_SIGNAL:
+        if (++k->tries > 3)
+            _exit(11);
+        fake_error(&k->main, m->id, ENOSYS, "no signals can be sent");
         break;
     case MSG_FILES:
         fake_files(k, m);
@@ -480,6 +495,17 @@ static void a_command_can_be_cancelled(void **state)
     atoll_op_free(op);
 }
 
+static void one_that_cannot_be_ended_is_not_asked_again_and_again(void **state)
+{
+    struct atoll_op *op = begin("endless");
+
+    (void)state;
+    assert_int_equal(atoll_wait(op, MOMENT_US), -EINPROGRESS);
+    atoll_op_cancel(op);
+    atoll_op_free(bad(op, ECANCELED));
+    atoll_op_free(good(begin("x"))); /* the keeper has not had too much of it */
+}
+
 static void a_callers_patience_can_end(void **state)
 {
     struct atoll_op *op = begin("hang"), *other = begin("hello");
@@ -718,6 +744,7 @@ int main(int argc, char **argv)
         API_TEST(a_refused_command_fails_alone),
         API_TEST(mistakes_are_found_before_anything_is_sent),
         API_TEST(a_command_can_be_cancelled),
+        API_TEST(one_that_cannot_be_ended_is_not_asked_again_and_again),
         API_TEST(a_callers_patience_can_end),
         API_TEST(freeing_one_that_runs_cancels_it),
         API_TEST(a_lost_keeper_fails_what_is_under_way),
