@@ -19,9 +19,8 @@
 #include "toolset/toolset.h"
 #include "base/guards.h"
 
-#define FINISH_US UINT64_C(2000000)  /* for calls that were read, once the input has ended */
-#define PARENT_US UINT64_C(100000)   /* a parent that was killed is gone by then */
-#define KILL_US   UINT64_C(10000000) /* for commands that were killed to be gone */
+#define FINISH_US UINT64_C(2000000) /* for calls that were read, once the input has ended */
+#define PARENT_US UINT64_C(100000)  /* a parent that was killed is gone by then */
 
 struct serving {
     const struct mcp_serve_options *o;

@@ -24,13 +24,13 @@
 #include "atoll_toolset.h"
 #include "base/error.h"
 #include "base/loop.h"
+#include "core/limits.h"
 #include "mcp/published.h"
 #include "wire/rpc.h"
 
 enum {
     MCP_CALLS_MAX = 1024, /* that may wait at once; further ones are refused */
     MCP_BATCH_MAX = 1024, /* messages of one array */
-    MCP_TOOLSETS_MAX = 64,
 };
 #define MCP_WAITING_BYTES_MAX (UINT64_C(256) << 20) /* of the arguments of those */
 
@@ -64,6 +64,8 @@ struct mcp_request {
     enum mcp_level level;            /* modern: what may be logged while it is answered */
     struct mcp_batch *batch;         /* NULL: of none */
 };
+
+_Static_assert(LIMIT_MCP_TOOLSETS <= 64, "a set of toolsets is one uint64_t");
 
 struct mcp_call;
 
