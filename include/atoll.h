@@ -238,11 +238,40 @@ struct atoll_info {
     uint64_t idle_us;                      /* idle timeout; 0: none */
     uint64_t disk_used, disk_limit, inodes_used, inodes_limit, pids_limit;
     uint32_t uid, gid, processes, commands, keeper_pid, landlock_abi;
-    const char *const *tags; /* K=V, NULL-terminated */
+    const char *const *tags;      /* K=V, NULL-terminated */
+    uint32_t policy_generation;   /* 1 at first, one more with each change; 0: not known */
+    const char *const *published; /* ADDR:PORT:PORT with the ports that were picked, likewise */
 };
 
 /** atoll_inspect() - what a sandbox is and uses; then atoll_op_info() */
 struct atoll_op *atoll_inspect(struct atoll_sandbox *sb);
+
+/* Edits of a network policy: lists that end with NULL; NULL: none. */
+struct atoll_policy_edits {
+    const char *const *allow_hosts;  /* HOST or HOST:PORT: added to allow_egress_to */
+    const char *const *allow_ranges; /* added to allow_egress_to_cidrs */
+    const char *const *remove;       /* entries of either list, as they are there or equal to it */
+};
+
+/**
+ * atoll_change_policy() - change what a sandbox may reach while it stands
+ * @e: copied
+ *
+ * Entries are removed first, then others added; one that is there already is not added again. The
+ * result is judged as a whole, as that of a new sandbox would be, and takes effect as a whole: when
+ * the operation is done, connections that it forbids are cut. When it fails, the policy before
+ * holds. A sandbox with an open network cannot be changed. Then atoll_op_policy().
+ */
+struct atoll_op *atoll_change_policy(struct atoll_sandbox *sb, const struct atoll_policy_edits *e);
+
+struct atoll_policy {
+    const char *network; /* as in struct atoll_info */
+    uint32_t generation; /* 1 at first, one more with each change */
+    uint32_t flows_cut;  /* connections that this change has ended */
+};
+
+/** atoll_op_policy() - the policy in force after a change that went well; else NULL */
+const struct atoll_policy *atoll_op_policy(const struct atoll_op *op);
 
 /**
  * atoll_list() - all live sandboxes of the caller
@@ -301,6 +330,19 @@ int atoll_op_signal(struct atoll_op *op, int signal);
  */
 int atoll_op_take_fd(struct atoll_op *op, int i);
 
+/* An attempt to get out that the network policy refused. */
+struct atoll_denial {
+    const char *protocol; /* "dns", "tcp", "udp", "tls", "http", "other" */
+    const char *name; /* that was asked for or connected to; empty: none. As the guest wrote it */
+    const char *address; /* empty: a name was only asked for */
+    uint32_t port;       /* 0: none */
+    const char *rule;    /* "allow_egress_to[2] 'example.org'", or "no rule" */
+    const char *reason;  /* one sentence without a full stop */
+    uint64_t bytes;      /* that came before it was refused */
+    uint64_t at_us;      /* since the epoch; the first time */
+    uint64_t repeated;   /* how often the same came again */
+};
+
 struct atoll_exit {
     int exit_code;       /* of exit(), when signal is 0 */
     int signal;          /* that ended it */
@@ -310,6 +352,11 @@ struct atoll_exit {
     uint32_t command;    /* its number in the sandbox */
     uint64_t wall_us, user_us, system_us, peak_rss_bytes;
     uint64_t stdout_total, stderr_total; /* bytes written, those not captured included */
+    /* What was refused while it ran, each different attempt once, by this command or another one
+     * that ran at the same time; and how many more there were. */
+    const struct atoll_denial *denials;
+    size_t n_denials;
+    uint64_t more_denials;
 };
 
 /**

@@ -55,11 +55,14 @@ struct atoll_stream; /* a running command, seen from its backend */
  */
 struct atoll_backend_spec {
     const char *image, *workdir, *hostname, *name, *owner, *egress_enforcement, *resolver, *proxy;
+    const char *proxy_credentials; /* a path of the client's host */
     const char *const *env,
         *const *tags, *const *allow_egress_to,
                           *const *allow_egress_to_cidrs,
                               *const *private_cidrs,
-                                  *const *publish, *const *prices; /* NULL-terminated, never NULL */
+                                  *const *add_hosts, /* NAME=ADDR */
+                                      *const *publish,
+                                          *const *prices; /* NULL-terminated, never NULL */
     bool block_network, owned, user_set;
     uint32_t uid, gid; /* with user_set */
     uint64_t cpu_milli, memory_bytes, disk_bytes, pids, lifetime_us, idle_timeout_us,

@@ -140,7 +140,8 @@ struct atoll_tool_answer {
     bool retry;        /* the call failed and the model can mend it: MCP's isError, is_error */
     unsigned failures; /* calls of this tool in a row that failed so, this one included; 0: none */
     bool replaced;     /* the sandbox was lost; files of earlier calls are gone */
-    const struct atoll_exit *exit; /* of a command that ran; NULL otherwise */
+    const struct atoll_exit *exit; /* of a command that ran, without its denials, which are in
+                                      structured; NULL otherwise */
     const char *structured; /* the same as a JSON object, as JSON text that keeps to the tool's
                                output_schema; NULL with retry */
     const void *bytes;      /* of a file that is no text, see atoll_toolset_options.bytes; NULL */

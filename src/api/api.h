@@ -15,6 +15,7 @@
 #include "atoll.h"
 #include "base/error.h"
 #include "base/loop.h"
+#include "client/denials.h"
 #include "client/files.h"
 #include "client/session.h"
 #include "core/spec.h"
@@ -83,6 +84,7 @@ struct atoll_sandbox {
     struct files files;
     char *id;
     char *workdir; /* NULL: not known */
+    char *policy;  /* to which others have changed it meanwhile, as a stamp; NULL: they have not */
     bool owned;
     bool local;
     struct atoll_op *opening; /* the create or open whose result it is to be; not yet handed out */
@@ -161,6 +163,18 @@ int capture_finish(struct capture *c);
 
 void capture_done(struct capture *c);
 
+/* --- exit_denials.c --- */
+
+/* What was refused while a command ran, for its operation, which outlives the execution. */
+struct exit_denials {
+    struct denials heard;
+    struct atoll_denial *list; /* the same for callers, views of those */
+};
+
+/** exit_denials_take() - out of @from, which is empty then, into @d and as members of @exit */
+void exit_denials_take(struct exit_denials *d, struct denials *from, struct atoll_exit *exit);
+void exit_denials_done(struct exit_denials *d);
+
 /* --- what the accessors of op.c ask of the classes --- */
 
 struct atoll_sandbox *create_result(struct atoll_op *op);
@@ -168,6 +182,7 @@ size_t info_count(const struct atoll_op *op);
 const struct atoll_info *info_result(const struct atoll_op *op, size_t i);
 size_t commands_count(const struct atoll_op *op);
 const struct atoll_command *command_result(const struct atoll_op *op, size_t i);
+const struct atoll_policy *policy_result(const struct atoll_op *op);
 const struct atoll_exit *exit_result(const struct atoll_op *op);
 int exec_take_fd(struct atoll_op *op, int i);
 const void *exec_output(const struct atoll_op *op, int stream, size_t *ret_len);

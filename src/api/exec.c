@@ -56,6 +56,7 @@ struct exec_op {
     char *program, *workdir; /* for sentences */
     char problem[SENTENCE_BYTES];
     struct atoll_exit exit;
+    struct exit_denials denials;
 };
 
 static void close_stream(struct captured *s)
@@ -103,6 +104,7 @@ static void describe_exit(struct exec_op *x)
         .system_us = e->exit.system_us,
         .peak_rss_bytes = e->exit.peak_rss_bytes,
     };
+    exit_denials_take(&x->denials, &x->execution.denials, &x->exit);
 }
 
 static void finish(struct exec_op *x)
@@ -327,6 +329,7 @@ static void exec_release(struct atoll_op *op)
     free(x->input);
     free(x->program);
     free(x->workdir);
+    exit_denials_done(&x->denials);
 }
 
 const struct op_class exec_class = {

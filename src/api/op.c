@@ -194,6 +194,11 @@ const struct atoll_command *atoll_op_command(const struct atoll_op *op, size_t i
     return op->done && !op->failed ? command_result(op, i) : NULL;
 }
 
+const struct atoll_policy *atoll_op_policy(const struct atoll_op *op)
+{
+    return op->done && !op->failed ? policy_result(op) : NULL;
+}
+
 const struct atoll_exit *atoll_op_exit(const struct atoll_op *op)
 {
     return op->done && op_is(op, &exec_class) ? exit_result(op) : NULL;

@@ -19,7 +19,7 @@ struct info_item {
     uint8_t *message;
     struct atoll_info info;
     char *id;          /* with the backend's name in front; NULL: as in the message */
-    const char **tags; /* NULL-terminated */
+    const char **tags; /* NULL-terminated, and behind that what is published, likewise */
     size_t length;     /* of the message */
 };
 
@@ -31,16 +31,17 @@ struct command_item {
 struct query_op {
     struct atoll_op op;
     struct session_request request;
-    uint16_t expected;                     /* DONE, SANDBOX, COMMANDS */
+    uint16_t expected;                     /* DONE, SANDBOX, COMMANDS, POLICY_SET */
     char name[BACKEND_NAME_BYTES_MAX + 1]; /* of a backend program; empty: local */
     struct atoll_sandbox *backend;         /* of a list: the connection, owned */
     struct info_item *items;
     size_t n_items;
     struct state_record *records; /* of a local list; items hold views of them */
     size_t n_records;
-    uint8_t *message; /* of PS; commands hold views of it */
+    uint8_t *message; /* of PS and POLICY_SET; commands and policy hold views of it */
     struct command_item *commands;
     size_t n_commands;
+    struct atoll_policy policy;
 };
 
 static struct info_item *add_item(struct query_op *q)
@@ -60,11 +61,14 @@ static struct info_item *add_item(struct query_op *q)
 
 static int fill_info(struct info_item *item, const struct sandbox_info *x)
 {
-    item->tags = calloc(x->n_labels + 1, sizeof *item->tags);
+    item->tags = calloc(x->n_labels + x->n_published + 2, sizeof *item->tags);
     if (!item->tags)
         return -ENOMEM;
+    const char **published = item->tags + x->n_labels + 1;
     for (size_t i = 0; i < x->n_labels; i++)
         item->tags[i] = x->labels[i];
+    for (size_t i = 0; i < x->n_published; i++)
+        published[i] = x->published[i];
     item->info = (struct atoll_info){
         .id = x->id,
         .name = x->name,
@@ -89,6 +93,8 @@ static int fill_info(struct info_item *item, const struct sandbox_info *x)
         .commands = x->n_commands,
         .keeper_pid = x->keeper_pid,
         .landlock_abi = x->landlock_abi,
+        .policy_generation = x->policy_generation,
+        .published = published,
     };
     return 0;
 }
@@ -180,6 +186,21 @@ static int hear_commands(struct query_op *q, const struct message *m)
     return more;
 }
 
+static int hear_policy(struct query_op *q, const struct message *m)
+{
+    struct policy_report x;
+    size_t len;
+
+    q->message = copy_of(m->payload, &len);
+    if (!q->message)
+        return -ENOMEM;
+    int r = policy_report_decode(reader_over(q->message, len), &x);
+    if (r == 0)
+        q->policy = (struct atoll_policy){
+            .network = x.network, .generation = x.generation, .flows_cut = x.flows_cut};
+    return r;
+}
+
 static void finish(struct query_op *q, int r)
 {
     session_forget(&q->request);
@@ -206,6 +227,8 @@ static int told(struct session_request *request, struct message *m)
         r = hear_sandbox(q, m);
     else if (m->type == MSG_COMMANDS && q->expected == MSG_COMMANDS)
         r = hear_commands(q, m);
+    else if (m->type == MSG_POLICY_SET && q->expected == MSG_POLICY_SET)
+        r = hear_policy(q, m);
     else if (m->type != q->expected)
         r = -EPROTO;
     if (r == -EPROTO)
@@ -315,6 +338,34 @@ struct atoll_op *atoll_kill(struct atoll_sandbox *sb, uint32_t number)
     return query(sb, MSG_STOP, MSG_DONE, &w);
 }
 
+static size_t put_all(struct writer *w, uint16_t tag, const char *const *list)
+{
+    size_t size = 0;
+
+    for (; list && *list; list++) {
+        size += FIELD_HEADER_BYTES + strlen(*list) + 1;
+        if (w)
+            field_put_string(w, tag, *list);
+    }
+    return size;
+}
+
+struct atoll_op *atoll_change_policy(struct atoll_sandbox *sb, const struct atoll_policy_edits *e)
+{
+    size_t size = put_all(NULL, TAG_REMOVE, e->remove) +
+                  put_all(NULL, TAG_ALLOW_HOST, e->allow_hosts) +
+                  put_all(NULL, TAG_ALLOW_RANGE, e->allow_ranges);
+    _cleanup_free_ uint8_t *buf = malloc(size + 1);
+    struct writer w = writer_over(buf, buf ? size : 0);
+
+    if (!buf)
+        return NULL;
+    (void)put_all(&w, TAG_REMOVE, e->remove);
+    (void)put_all(&w, TAG_ALLOW_HOST, e->allow_hosts);
+    (void)put_all(&w, TAG_ALLOW_RANGE, e->allow_ranges);
+    return query(sb, MSG_POLICY, MSG_POLICY_SET, &w);
+}
+
 /* --- lists --- */
 
 static int list_local(struct query_op *q, struct error *err)
@@ -404,4 +455,11 @@ const struct atoll_command *command_result(const struct atoll_op *op, size_t i)
     const struct query_op *q = query_of(op);
 
     return q && i < q->n_commands ? &q->commands[i].command : NULL;
+}
+
+const struct atoll_policy *policy_result(const struct atoll_op *op)
+{
+    const struct query_op *q = query_of(op);
+
+    return q && q->policy.network ? &q->policy : NULL;
 }

@@ -73,6 +73,7 @@ void sandbox_free(struct atoll_sandbox *sb)
         sb->next->link = sb->link;
     free(sb->id);
     free(sb->workdir);
+    free(sb->policy);
     loop_free_later(&sb->a->loop, sb); /* the loop may be about to call its session */
 }
 
@@ -367,12 +368,25 @@ static struct create_op *new_create(struct atoll *a, const char *backend)
     return c;
 }
 
+/* Without memory it is not told; what may be reached is as it is all the same. */
+static void policy_changed(struct session *s, const struct policy_report *x)
+{
+    struct atoll_sandbox *sb = s->owner;
+    char *copy = strdup(x->network);
+
+    if (!copy)
+        return;
+    free(sb->policy);
+    sb->policy = copy;
+}
+
 /* Only once a session is there can it tell of its end. */
 static void attend(struct atoll_sandbox *sb)
 {
     sb->session.owner = sb;
     sb->session.over = sandbox_over;
     sb->session.greeted = keeper_greeted;
+    sb->session.policy_changed = policy_changed;
 }
 
 static void described(struct description *d, const struct error *err)

@@ -103,7 +103,7 @@ static int policy_of_spec(const struct spec_args *args, struct policy *ret, stru
     return r < 0 ? problems_error(&problems, args->file, err) : 0;
 }
 
-/* The policy that a sandbox was created with. */
+/* The policy that a sandbox has now. */
 static int policy_of_sandbox(const char *id, struct policy *ret, struct error *err)
 {
     _cleanup_(handle_done) struct handle h = HANDLE_INIT;
@@ -122,6 +122,18 @@ static int policy_of_sandbox(const char *id, struct policy *ret, struct error *e
     return error_remedy(err, "Ask about the spec that it was created with: --spec FILE");
 }
 
+/* A sandbox tells its lists alone; a sentence must not say more than is known. */
+static void tell_unknown(const struct policy *p, const struct policy_destination *to,
+                         struct policy_decision *d)
+{
+    size_t n = strlen(d->explanation);
+
+    if (to->by_name ? d->allowed : p->open && d->kind == POLICY_RULE_CLASS)
+        (void)snprintf(d->explanation + n, sizeof d->explanation - n,
+                       "; %s of a running sandbox is not told, and may say otherwise",
+                       to->by_name ? "add_hosts" : "private_cidrs");
+}
+
 static int explain(struct cli *cli, const struct explain_args *args, const char *id,
                    const char *target, struct error *err)
 {
@@ -135,6 +147,8 @@ static int explain(struct cli *cli, const struct explain_args *args, const char 
     if (r < 0)
         return r;
     policy_decide(&policy, &to, &decision);
+    if (id)
+        tell_unknown(&policy, &to, &decision);
     if (args->json)
         r = report_json(cli, target, &decision, err);
     else
@@ -172,11 +186,10 @@ const struct command cmd_explain = {
     .usage = "[OPTION]... [ID] URL|HOST:PORT|ADDR:PORT",
     .description =
         "Answers by the network policy of a spec, without making anything, or by that of the "
-        "sandbox "
-        "ID. The same code decides "
-        "when a sandbox runs, and its refusals carry the same explanation.\n\n"
+        "sandbox ID as it is now. The same code decides when a sandbox runs, and its refusals "
+        "carry the same explanation.\n\n"
         "A name is allowed with a condition: each address that it turns out to have must be one "
-        "that may be connected to.",
+        "that may be connected to. With --add-host the addresses are those that the spec gives.",
     .options = explain_options,
     .n_options = ARRAY_SIZE(explain_options),
     .exit_status = "0 it is let out; 1 it is not; 125 the question or the spec is wrong",

@@ -7,6 +7,7 @@
 #include "cli/reference.h"
 #include "client/tree_pack.h"
 #include "core/channel.h"
+#include "core/host_rule.h"
 #include "core/limits.h"
 #include "wire/control.h"
 #include "wire/document.h"
@@ -88,8 +89,16 @@ static const struct limit spec_limits[] = {
     {"bytes of a name, owner, tag or other short text", LIMIT_TEXT_BYTES, BYTES,
      "It goes into lists that people read."},
     {"entries of a list or map", LIMIT_LIST_ENTRIES, COUNT,
-     "Hosts, ranges, tags, inputs, ports, exports and masks. A list that is longer was generated, "
-     "and ranges say it shorter."},
+     "Ranges, tags, inputs, ports, exports and masks. A list that is longer was generated, and "
+     "ranges say it shorter."},
+    {"hosts of `allow_egress_to`", LIMIT_HOSTS, COUNT,
+     "They are found by their names, so that the time of a look-up does not grow with the list."},
+    {"bytes of all these hosts together", LIMIT_HOSTS_BYTES, BYTES,
+     "A spec has to fit into one message."},
+    {"labels that the star of a wildcard stands for", HOST_WILDCARD_LABELS_MAX, COUNT,
+     "Each name below a wildcard is a message to the name server of its domain, and names of hosts "
+     "are short."},
+    {"bytes of these labels", HOST_WILDCARD_BYTES_MAX, BYTES, "As above."},
     {"volumes", LIMIT_VOLUMES, COUNT, "Each is a mount to be made for every sandbox."},
 };
 

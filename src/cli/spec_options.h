@@ -25,9 +25,9 @@
 
 struct spec_args {
     const char *file, *backend, *image, *workdir, *user, *hostname, *owner, *cpu;
-    const char *egress_enforcement, *resolver, *proxy, *max_cost;
+    const char *egress_enforcement, *resolver, *proxy, *proxy_credentials, *max_cost;
     struct text_list volumes, env, env_files, inputs, publish, tags;
-    struct text_list allow, allow_cidr, allow_private;
+    struct text_list allow, allow_cidr, allow_private, add_hosts;
     uint64_t memory, disk, pids, lifetime, idle_timeout;
     bool open_network;
     enum option_state state[SPEC_FIELD__MAX]; /* of those with a single value */
@@ -75,7 +75,7 @@ struct spec_args {
      .help = "set a variable for each line NAME=VALUE of a file, taken as it stands; empty "       \
              "lines and those that begin with # do not count"},                                    \
     {.name = "allow", .arg = "HOST[:PORT]", SPEC_OPTION_LIST(T, m, allow),                         \
-     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .max = LIMIT_HOSTS,                                                                           \
      .help = "let programs reach this host, by TLS on port 443 unless PORT is given; one "         \
              "leading '*.' stands for any names below"},                                           \
     {.name = "allow-cidr", .arg = "CIDR", SPEC_OPTION_LIST(T, m, allow_cidr),                      \
@@ -87,10 +87,10 @@ struct spec_args {
     {.name = "allow-private", .arg = "CIDR", SPEC_OPTION_LIST(T, m, allow_private),                \
      .max = LIMIT_LIST_ENTRIES,                                                                    \
      .help = "with --open-network: these private addresses too"},                                  \
-    {.name = "publish", .letter = 'p', .arg = "[ADDR:]PORT:PORT",                                  \
+    {.name = "publish", .letter = 'p', .arg = "[ADDR:]HOSTPORT:PORT",                              \
      SPEC_OPTION_LIST(T, m, publish), .max = LIMIT_LIST_ENTRIES,                                   \
      .help = "lead a port of the host to one inside; on the host's loopback unless ADDR is "       \
-             "given"},                                                                             \
+             "given; HOSTPORT 0 picks one that is free"},                                          \
     {.name = "memory", .letter = 'm', .arg = "SIZE",                                               \
      SPEC_OPTION_ONE(T, m, OPTION_SIZE, memory, SPEC_FIELD_MEMORY),                                \
      .min = SPEC_MEMORY_MIN_BYTES, .max = SPEC_MEMORY_MAX_BYTES,                                   \
@@ -128,9 +128,15 @@ struct spec_args {
     {.name = "resolver", .arg = "ADDR[:PORT]",                                                     \
      SPEC_OPTION_ONE(T, m, OPTION_TEXT, resolver, SPEC_FIELD_RESOLVER),                            \
      .help = "name server to ask about listed hosts; the host's own way unless given"},            \
+    {.name = "add-host", .arg = "NAME=ADDR", SPEC_OPTION_LIST(T, m, add_hosts),                    \
+     .max = LIMIT_LIST_ENTRIES,                                                                    \
+     .help = "reach a listed host at this address, instead of looking its name up"},               \
     {.name = "proxy", .arg = "URL",                                                                \
      SPEC_OPTION_ONE(T, m, OPTION_TEXT, proxy, SPEC_FIELD_PROXY),                                  \
      .help = "proxy through which this host itself gets out"},                                     \
+    {.name = "proxy-credentials", .arg = "FILE",                                                   \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, proxy_credentials, SPEC_FIELD_PROXY_CREDENTIALS),          \
+     .help = "file with USER:PASSWORD for the proxy"},                                             \
     {.name = "max-cost", .arg = "AMOUNT",                                                          \
      SPEC_OPTION_ONE(T, m, OPTION_TEXT, max_cost, SPEC_FIELD_MAX_COST),                            \
      .help = "end the sandbox when it has cost this much, by the prices of the spec file"}

@@ -30,6 +30,9 @@ static int hear_exit(struct execution *c, const struct message *m)
     if (c->exit.interpreter)
         (void)snprintf(c->interpreter, sizeof c->interpreter, "%s", c->exit.interpreter);
     c->exit.interpreter = NULL;
+    denials_done(&c->denials);
+    if (denials_take(&c->denials, m->payload) == -EPROTO)
+        return -EPROTO;
     if (number_decode(m->payload, TAG_COMMAND_NUMBER, &number) == 0)
         c->number = number;
     over(c);
@@ -234,6 +237,7 @@ void execution_done(struct execution *c)
 {
     session_forget(&c->request);
     c->running = false;
+    denials_done(&c->denials);
     bridge_input_stop(&c->in);
     for (size_t i = 0; i < ARRAY_SIZE(c->out); i++)
         bridge_output_stop(&c->out[i]);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "client/bridge.h"
+#include "client/denials.h"
 #include "client/session.h"
 #include "core/outcome.h"
 
@@ -30,6 +31,7 @@ struct execution {
     bool running;                              /* asked for, and not yet over */
     struct exit_report exit;                   /* without its interpreter, which is below */
     char interpreter[INTERPRETER_BYTES_MAX + 1];
+    struct denials denials; /* refused while it ran; of a sandbox whose backend tells */
     const struct execution_events *events;
     void *owner;
 };

@@ -205,6 +205,8 @@ static void command_exited(struct execution *c)
     r->exited = true;
     r->result->exit = c->exit;
     memcpy(r->result->interpreter, c->interpreter, sizeof c->interpreter);
+    r->result->denials = c->denials;
+    c->denials = (struct denials){0};
     r->drain_until_us = clock_after_us(LIMIT_DRAIN_US);
     pump_expect_end(&r->out);
     pump_expect_end(&r->err);
@@ -257,12 +259,17 @@ static void stage(struct run *r)
 
 static int created(struct run *r, struct reader fields)
 {
-    const char *id = text_next(&fields, TAG_SANDBOX_ID);
+    struct reader ports = fields;
+    const char *id = text_next(&fields, TAG_SANDBOX_ID), *port;
 
     if (fields.bad || (id && strlen(id) >= sizeof r->id))
         return -EPROTO;
     if (id)
         memcpy(r->id, id, strlen(id) + 1);
+    while (r->request->published && (port = text_next(&ports, TAG_PUBLISHED)))
+        r->request->published(r->request->arg, port);
+    if (ports.bad)
+        return -EPROTO;
     if (has_inputs(r))
         stage(r);
     return 0;
@@ -566,5 +573,12 @@ int run_command(struct session *s, const struct run_request *request, struct run
     result.ended_us = clock_epoch_us();
     if (code == 0)
         *ret = result;
+    else
+        run_result_done(&result);
     return code;
+}
+
+void run_result_done(struct run_result *r)
+{
+    denials_done(&r->denials);
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "client/denials.h"
 #include "client/pump.h"
 #include "client/session.h"
 
@@ -33,6 +34,9 @@ struct run_request {
     bool detach; /* start it only; it runs on in the sandbox */
     /* Called for each set-up step; may be NULL. */
     void (*step)(void *arg, const struct step_report *step);
+    /* A port of the host leads inside, "ADDR:PORT:PORT" with the one that was picked; may be NULL
+     */
+    void (*published)(void *arg, const char *port);
     void (*started)(void *arg); /* the terminal is there: go raw now */
     void *arg;
     const struct run_finish *finish; /* borrowed; NULL: the sandbox goes with the command */
@@ -42,6 +46,7 @@ struct run_request {
 struct run_result {
     struct exit_report exit; /* without its interpreter, which is below */
     char interpreter[INTERPRETER_BYTES_MAX + 1];
+    struct denials denials;        /* refused while it ran; run_result_done() */
     uint32_t command;              /* with detach: its number in the sandbox */
     uint32_t ended_by;             /* enum ended_by, of a sandbox of its own */
     int output_error;              /* errno of writing the caller's own stdout or stderr; 0: none */
@@ -64,6 +69,9 @@ struct run_result {
  */
 int run_command(struct session *s, const struct run_request *request, struct run_result *ret,
                 struct error *err);
+
+/** run_result_done() - free what it owns; harmless on a zeroed one */
+void run_result_done(struct run_result *r);
 
 /**
  * run_finished() - what run_finish.begin() began is done

@@ -189,14 +189,22 @@ static void lose(struct session *s, int code)
     set_over(s);
 }
 
-/* What 1.1 has brought, for the refusal of a peer that has it not. */
-static const char *newer_feature(const struct session_request *q)
+/* The minor version that a request needs of its peer. */
+static uint32_t needed_minor(const struct session_request *q)
+{
+    uint32_t since = message_since(q->type);
+
+    return q->later && since < 1 ? 1 : since;
+}
+
+/* What an older peer has not, for the refusal. */
+static const char *missing_feature(const struct session_request *q)
 {
     if (q->later)
         return q->type == MSG_CREATE ? "sandboxes that are held or have an idle timeout"
                                      : "detached commands";
-    if (q->type < MSG_OPEN)
-        return NULL;
+    if (q->type == MSG_POLICY)
+        return "way to change its network policy";
     if (q->type >= MSG_FILES)
         return "file operations";
     return q->type == MSG_PS || q->type == MSG_STOP ? "list of its commands"
@@ -204,10 +212,10 @@ static const char *newer_feature(const struct session_request *q)
                                                     : "sandboxes that are held";
 }
 
-static int refuse_old(const struct session *s, const char *feature, struct error *err)
+static int refuse_old(const struct session *s, const struct session_request *q, struct error *err)
 {
     (void)error_set(err, ERROR_RECOVERABLE, ENOSYS, "%s is of version %d.%u and has no %s", s->peer,
-                    WIRE_VERSION_MAJOR, s->minor, feature);
+                    WIRE_VERSION_MAJOR, s->minor, missing_feature(q));
     return error_remedy(err, s->backend ? "Use a newer version of that program"
                                         : "Create the sandbox anew with this program");
 }
@@ -219,13 +227,12 @@ static void refuse_newer_requests(struct session *s)
 
     for (struct session_request *q = s->requests; q && s->state == SESSION_OPEN; q = next) {
         struct error err = ERROR_INIT;
-        const char *feature = newer_feature(q);
 
         next = q->next;
-        if (!feature)
+        if (needed_minor(q) <= s->minor)
             continue;
         session_forget(q);
-        (void)refuse_old(s, feature, &err);
+        (void)refuse_old(s, q, &err);
         q->failed(q, &err);
         next = s->requests; /* the callback may have changed the list */
     }
@@ -252,8 +259,7 @@ static int hear_hello(struct session *s, struct message *m)
     s->minor = hello.minor;
     s->state = SESSION_OPEN;
     loop_at(s->loop, &s->timer, CLOCK_NEVER);
-    if (s->minor < 1)
-        refuse_newer_requests(s);
+    refuse_newer_requests(s);
     if (s->greeted && s->state == SESSION_OPEN)
         s->greeted(s);
     return 0;
@@ -271,6 +277,18 @@ static int hear_end(struct session *s, const struct message *m)
     return 0;
 }
 
+/* Somebody else has changed what the sandbox may reach. */
+static int hear_policy(struct session *s, const struct message *m)
+{
+    struct policy_report x;
+
+    if (policy_report_decode(m->payload, &x) < 0)
+        return -EPROTO;
+    if (s->policy_changed)
+        s->policy_changed(s, &x);
+    return 0;
+}
+
 static int hear(struct session *s, struct message *m)
 {
     if (s->state == SESSION_GREETING)
@@ -280,6 +298,8 @@ static int hear(struct session *s, struct message *m)
     /* The keeper of a held sandbox has left its parent by now: what we started has ended. */
     if (m->type == MSG_CREATED)
         (void)child_reap(&s->child, 0);
+    if (m->type == MSG_POLICY_SET && m->id == 0)
+        return hear_policy(s, m);
     for (struct session_request *q = s->requests; q; q = q->next)
         if (q->id == m->id)
             return q->told(q, m);
@@ -382,11 +402,9 @@ int session_ask(struct session *s, struct session_request *q, uint16_t type, con
                 const int *fds, size_t n_fds, struct error *err)
 {
     size_t len = w ? writer_len(w) : 0;
-    const char *feature;
 
     q->session = NULL;
     q->type = type;
-    feature = newer_feature(q);
     if (s->state == SESSION_OVER || s->state == SESSION_OFF) {
         if (s->error.code != 0)
             *err = s->error;
@@ -397,8 +415,8 @@ int session_ask(struct session *s, struct session_request *q, uint16_t type, con
     if ((w && w->bad) || len > MESSAGE_BYTES_MAX)
         return error_set(err, ERROR_USAGE, E2BIG, "a request has more than %d bytes",
                          MESSAGE_BYTES_MAX);
-    if (feature && s->state == SESSION_OPEN && s->minor < 1)
-        return refuse_old(s, feature, err);
+    if (s->state == SESSION_OPEN && s->minor < needed_minor(q))
+        return refuse_old(s, q, err);
     q->id = ++s->last_id;
     int r = channel_send(&s->channel, type, q->id, w ? w->start : NULL, len, fds, n_fds);
     if (r < 0)

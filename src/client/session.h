@@ -73,6 +73,8 @@ struct session {
     void *owner;
     void (*greeted)(struct session *s); /* HELLO came; may be NULL */
     void (*over)(struct session *s);    /* after its requests have failed; may be NULL */
+    /* Another client has changed the sandbox's network policy; a view. May be NULL. */
+    void (*policy_changed)(struct session *s, const struct policy_report *x);
 };
 
 #define SESSION_INIT                                                                               \

@@ -112,6 +112,24 @@ enum address_fault address_parse(const char *s, size_t n, struct address *ret)
     return fault;
 }
 
+size_t address_parse_front(const char *s, struct address *ret)
+{
+    size_t n = strcspn(s, s[0] == '[' ? "]" : ":");
+    struct address a;
+
+    if (s[0] != '[') {
+        if (address_parse(s, n, &a) != ADDRESS_GOOD)
+            return 0;
+        *ret = a;
+        return n;
+    }
+    if (s[n] == '\0' || (s[n + 1] != ':' && s[n + 1] != '\0') ||
+        address_parse(s + 1, n - 1, &a) != ADDRESS_GOOD || a.family != ADDRESS_V6)
+        return 0;
+    *ret = a;
+    return n + 1;
+}
+
 const char *address_fault_text(enum address_fault fault)
 {
     static const char *const texts[] = {

@@ -81,6 +81,14 @@ struct address_block {
  */
 enum address_fault address_parse(const char *s, size_t n, struct address *ret);
 
+/**
+ * address_parse_front() - the address that a text begins with, where ":PORT" may follow
+ *
+ * IPv4, or IPv6 in brackets; what follows is the end or a colon. Return: its length with brackets;
+ * 0, with @ret as it was, if there is none.
+ */
+size_t address_parse_front(const char *s, struct address *ret);
+
 /** address_fault_text() - what is wrong, to follow "'010.0.0.1' "; static storage */
 const char *address_fault_text(enum address_fault fault);
 
@@ -139,6 +147,15 @@ const struct address_block *address_block(const struct address *a);
 
 /** address_range_block() - the block that holds all of @r, or NULL */
 const struct address_block *address_range_block(const struct address_range *r);
+
+/** address_blocks_at() - row @i of the table of blocks, NULL behind its end */
+const struct address_block *address_blocks_at(size_t i);
+
+/**
+ * address_carriers_at() - row @i of the IPv6 ranges whose addresses carry IPv4 ones, NULL behind
+ *                         the end; what is not in any of them has the block that its range says
+ */
+const struct address_range *address_carriers_at(size_t i);
 
 /** address_class_text() - "a private address"; static storage */
 const char *address_class_text(enum address_class cls);

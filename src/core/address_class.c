@@ -168,6 +168,16 @@ const struct address_block *address_range_block(const struct address_range *r)
     return NULL;
 }
 
+const struct address_block *address_blocks_at(size_t i)
+{
+    return i < ARRAY_SIZE(blocks) ? &blocks[i] : NULL;
+}
+
+const struct address_range *address_carriers_at(size_t i)
+{
+    return i < CARRIER__MAX ? &carriers[i].range : NULL;
+}
+
 const char *address_class_text(enum address_class cls)
 {
     static const char *const texts[] = {

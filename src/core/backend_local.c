@@ -6,31 +6,50 @@
 
 #define KERNEL "the kernel"
 #define KEEPER "atoll's keeper"
-
-static const char no_way_out[] = "sandboxes of this backend have no way out at all, also not to "
-                                 "what is listed";
-static const char bring_it_in[] = "Remove it, fetch what is needed beforehand and show it inside "
-                                  "with backend.volumes";
+#define EGRESS "atoll's egress process"
 
 static const struct capability_rule rules[] = {
     {.when = WHEN_OPEN,
-     RULE_REFUSED(SPEC_FIELD_BLOCK_NETWORK, "sandboxes of this backend have no way out at all",
-                  "Leave spec.block_network true, fetch what is needed beforehand and show it "
-                  "inside with backend.volumes")},
+     RULE_ENFORCED(SPEC_FIELD_BLOCK_NETWORK,
+                   "public addresses alone, dialled outside the sandbox; no address that the host "
+                   "itself answers for",
+                   EGRESS)},
+    {.when = WHEN_LISTED,
+     RULE_ENFORCED(SPEC_FIELD_BLOCK_NETWORK,
+                   "a network namespace with nothing but loopback, where what is not listed is "
+                   "refused at once; other names do not resolve",
+                   KERNEL)},
     {RULE_ENFORCED(SPEC_FIELD_BLOCK_NETWORK,
                    "a network namespace with nothing but loopback, name resolution included",
                    KERNEL)},
-    {RULE_REFUSED(SPEC_FIELD_ALLOW_EGRESS_TO, no_way_out, bring_it_in)},
-    {RULE_REFUSED(SPEC_FIELD_ALLOW_EGRESS_TO_CIDRS, no_way_out, bring_it_in)},
-    {RULE_REFUSED(SPEC_FIELD_PRIVATE_CIDRS, no_way_out, bring_it_in)},
+    {RULE_ENFORCED(SPEC_FIELD_ALLOW_EGRESS_TO,
+                   "names are looked up and dialled outside; the TLS server name on port 443 and "
+                   "the Host on port 80 must be the name",
+                   EGRESS)},
+    {RULE_ENFORCED(SPEC_FIELD_ALLOW_EGRESS_TO_CIDRS,
+                   "other addresses are refused at once; TCP and UDP to these are relayed",
+                   KERNEL)},
+    {RULE_ENFORCED(SPEC_FIELD_PRIVATE_CIDRS,
+                   "other addresses that are not public are refused at once", KERNEL)},
+    {.when = WHEN_TEXT,
+     .text = "pinned",
+     RULE_ENFORCED(SPEC_FIELD_EGRESS_ENFORCEMENT,
+                   "the address is chosen outside, and the TLS server name is compared", EGRESS)},
     {RULE_REFUSED(SPEC_FIELD_EGRESS_ENFORCEMENT,
-                  "sandboxes of this backend have no way out that could be inspected",
+                  "TLS goes through this backend as it is, and does not end outside the sandbox",
                   "Leave backend.egress_enforcement at pinned")},
-    {RULE_REFUSED(SPEC_FIELD_RESOLVER, "nothing is resolved without a way out",
-                  "Remove backend.resolver")},
-    {RULE_REFUSED(SPEC_FIELD_PROXY, no_way_out, "Remove backend.proxy")},
-    {RULE_REFUSED(SPEC_FIELD_PUBLISH, "no port of a sandbox can be reached from outside",
-                  "Remove backend.publish and talk to the program with a command inside")},
+    {RULE_ENFORCED(SPEC_FIELD_RESOLVER, "asked from outside about listed names, and nobody else is",
+                   EGRESS)},
+    {RULE_ENFORCED(SPEC_FIELD_ADD_HOSTS, "dialled at these addresses, without a look-up", EGRESS)},
+    {.when = WHEN_PREFIX,
+     .text = "http://",
+     RULE_ENFORCED(SPEC_FIELD_PROXY, "every connection out goes through it, by CONNECT", EGRESS)},
+    {RULE_REFUSED(SPEC_FIELD_PROXY, "only http:// proxies are spoken to",
+                  "Name the proxy's http:// address in backend.proxy")},
+    {RULE_ENFORCED(SPEC_FIELD_PROXY_CREDENTIALS, "read outside, and told to the proxy alone",
+                   EGRESS)},
+    {RULE_ENFORCED(SPEC_FIELD_PUBLISH,
+                   "connections to the host's port are relayed to loopback inside", EGRESS)},
     {RULE_ENFORCED(SPEC_FIELD_ENV,
                    "handed to the commands alone, never in an argument, a file or a log; nothing "
                    "of the caller's environment",

@@ -103,6 +103,23 @@ int host_name_read(const char *s, size_t n, struct host_name *ret)
     return 0;
 }
 
+bool host_name_is_localhost(const struct host_name *name)
+{
+    size_t n = strlen(name->text);
+
+    return strcmp(name->text, "localhost") == 0 ||
+           (n > 10 && strcmp(name->text + n - 10, ".localhost") == 0);
+}
+
+const char *host_name_of_service(const struct host_name *name)
+{
+    const char *protocol = name->text[0] == '_' ? strchr(name->text, '.') : NULL;
+
+    if (!protocol || (strncmp(protocol, "._tcp.", 6) != 0 && strncmp(protocol, "._udp.", 6) != 0))
+        return NULL;
+    return protocol + 6;
+}
+
 static enum fault bytes_fault(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -366,6 +383,15 @@ int host_rule_parse(const char *text, struct host_rule *ret, struct error *err)
     return -EINVAL;
 }
 
+bool host_wildcard_holds(const char *s, size_t n)
+{
+    size_t labels = 1;
+
+    for (size_t i = 0; i < n; i++)
+        labels += s[i] == '.';
+    return n > 0 && n <= HOST_WILDCARD_BYTES_MAX && labels <= HOST_WILDCARD_LABELS_MAX;
+}
+
 bool host_rule_matches(const struct host_rule *rule, const struct host_name *name)
 {
     size_t rule_len = strlen(rule->name.text), len = strlen(name->text);
@@ -373,7 +399,8 @@ bool host_rule_matches(const struct host_rule *rule, const struct host_name *nam
     if (!rule->wildcard)
         return strcmp(rule->name.text, name->text) == 0;
     return len > rule_len + 1 && name->text[len - rule_len - 1] == '.' &&
-           strcmp(name->text + len - rule_len, rule->name.text) == 0;
+           strcmp(name->text + len - rule_len, rule->name.text) == 0 &&
+           host_wildcard_holds(name->text, len - rule_len - 1);
 }
 
 bool host_rule_equal(const struct host_rule *a, const struct host_rule *b)

@@ -22,6 +22,12 @@ enum {
     HOST_LABEL_BYTES_MAX = 63,
     HOST_RULE_BYTES_MAX = HOST_NAME_BYTES_MAX + 6, /* ":65535" */
     HOST_RULE_PORT_DEFAULT = 443,
+    /*
+     * Of what stands in a wildcard's star's place. Every name below a wildcard is a message to the
+     * name server of its domain: this bounds one of them, and names of hosts are shorter.
+     */
+    HOST_WILDCARD_LABELS_MAX = 5,
+    HOST_WILDCARD_BYTES_MAX = 100, /* with the dots between its labels */
 };
 
 /* A name in its one form: lower case, no dot at its end. Made by host_name_read() only. */
@@ -32,8 +38,8 @@ struct host_name {
 struct host_rule {
     char text[HOST_RULE_BYTES_MAX + 1]; /* as written */
     struct host_name name;              /* without the wildcard */
-    bool wildcard;                      /* any name below, one label or more, and not itself */
-    uint16_t port;                      /* as written, or HOST_RULE_PORT_DEFAULT */
+    bool wildcard; /* names below, as far as host_wildcard_holds(), and not itself */
+    uint16_t port; /* as written, or HOST_RULE_PORT_DEFAULT */
 };
 
 /**
@@ -46,6 +52,16 @@ struct host_rule {
  */
 int host_name_read(const char *s, size_t n, struct host_name *ret);
 
+/** host_name_is_localhost() - localhost and what is below it (RFC 6761, section 6.3) */
+bool host_name_is_localhost(const struct host_name *name);
+
+/**
+ * host_name_of_service() - whose service a name like "_http._tcp.HOST" tells of (RFC 2782)
+ *
+ * Return: HOST, a view of @name; or NULL, it is no such name.
+ */
+const char *host_name_of_service(const struct host_name *name);
+
 /**
  * host_rule_parse() - read one entry
  *
@@ -53,6 +69,9 @@ int host_name_read(const char *s, size_t n, struct host_name *ret);
  * as remedy what to write instead.
  */
 int host_rule_parse(const char *text, struct host_rule *ret, struct error *err);
+
+/** host_wildcard_holds() - whether @n bytes, labels of a name, may stand in a star's place */
+bool host_wildcard_holds(const char *s, size_t n);
 
 /** host_rule_matches() - whether the rule lists @name, on its port */
 bool host_rule_matches(const struct host_rule *rule, const struct host_name *name);

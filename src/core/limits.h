@@ -58,6 +58,10 @@
 /* Entries of one list of a spec. */
 #define LIMIT_LIST_ENTRIES 1024
 
+/* Hosts that may be reached, and their bytes together: a spec has to fit into one message. */
+#define LIMIT_HOSTS       16384
+#define LIMIT_HOSTS_BYTES (1024 * 1024)
+
 /* A command that ended while something holds its output: how long silence may last, microseconds.
  */
 #define LIMIT_DRAIN_IDLE_US UINT64_C(100000)

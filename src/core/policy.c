@@ -8,14 +8,20 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
+#include "core/policy_index.h"
 #include "base/guards.h"
 
-enum list_id { HOSTS, RANGES, PRIVATE };
+enum list_id { HOSTS, RANGES, PRIVATE, PINS };
 
-static const char *const list_names[] = {
-    [HOSTS] = "allow_egress_to",
-    [RANGES] = "allow_egress_to_cidrs",
-    [PRIVATE] = "private_cidrs",
+static const struct {
+    const char *path;
+    size_t max;
+} lists[] = {
+    [HOSTS] = {"spec.allow_egress_to", POLICY_HOSTS_MAX},
+    [RANGES] = {"spec.allow_egress_to_cidrs", POLICY_RANGES_MAX},
+    [PRIVATE] = {"spec.private_cidrs", POLICY_RANGES_MAX},
+    [PINS] = {"backend.add_hosts", POLICY_PINS_MAX},
 };
 
 /* What one build works on. */
@@ -29,7 +35,7 @@ static void entry_problem(const struct build *b, size_t i, const char *remedy, c
 {
     char field[64];
 
-    (void)snprintf(field, sizeof field, "spec.%s[%zu]", list_names[b->id], i);
+    (void)snprintf(field, sizeof field, "%s[%zu]", lists[b->id].path, i);
     problems_add(b->problems, field, b->list->at ? b->list->at[i] : b->list->list_at, remedy, "%s",
                  message);
 }
@@ -41,29 +47,44 @@ static void entry_error(const struct build *b, size_t i, const struct error *err
 
 static void list_problem(const struct build *b, const char *remedy, const char *message)
 {
-    char field[64];
-
-    (void)snprintf(field, sizeof field, "spec.%s", list_names[b->id]);
-    problems_add(b->problems, field, b->list->list_at, remedy, "%s", message);
+    problems_add(b->problems, lists[b->id].path, b->list->list_at, remedy, "%s", message);
 }
 
 /* Whether there is something to read, and not too much. */
 static bool list_fits(const struct build *b)
 {
+    const size_t max = lists[b->id].max;
     char message[96];
 
-    if (b->list->n <= POLICY_ENTRIES_MAX)
+    if (b->list->n <= max)
         return b->list->n > 0;
     (void)snprintf(message, sizeof message,
-                   "the list has %zu entries, more than the %d it may have", b->list->n,
-                   POLICY_ENTRIES_MAX);
-    list_problem(b, "Use wildcards, or larger ranges", message);
+                   "the list has %zu entries, more than the %zu it may have", b->list->n, max);
+    list_problem(b, b->id == PINS ? "Leave some out" : "Use wildcards, or larger ranges", message);
+    return false;
+}
+
+static bool hosts_fit(const struct build *b)
+{
+    char message[96];
+    size_t bytes = 0;
+
+    if (!list_fits(b))
+        return false;
+    for (size_t i = 0; i < b->list->n; i++)
+        bytes += strlen(b->list->items[i]);
+    if (bytes <= POLICY_HOSTS_BYTES_MAX)
+        return true;
+    (void)snprintf(message, sizeof message,
+                   "the hosts have %zu bytes together, more than the %d they may have", bytes,
+                   POLICY_HOSTS_BYTES_MAX);
+    list_problem(b, "Use wildcards", message);
     return false;
 }
 
 static void build_hosts(const struct build *b, struct policy *p)
 {
-    if (!list_fits(b))
+    if (!hosts_fit(b))
         return;
     p->hosts = calloc(b->list->n, sizeof *p->hosts);
     if (!p->hosts)
@@ -71,16 +92,16 @@ static void build_hosts(const struct build *b, struct policy *p)
     for (size_t i = 0; p->hosts && i < b->list->n; i++) {
         struct policy_host *host = &p->hosts[p->n_hosts];
         struct error err = ERROR_INIT;
-        bool known = false;
 
         if (host_rule_parse(b->list->items[i], &host->rule, &err) < 0) {
             entry_error(b, i, &err);
             continue;
         }
-        for (size_t k = 0; k < p->n_hosts && !known; k++)
-            known = host_rule_equal(&p->hosts[k].rule, &host->rule);
         host->index = i;
-        if (!known)
+        int r = policy_index_add_host(p, p->n_hosts);
+        if (r < 0)
+            b->problems->no_memory = true;
+        if (r > 0)
             p->n_hosts++;
     }
 }
@@ -170,6 +191,97 @@ static void build_ranges(const struct build *b, struct policy_range **items, siz
     }
 }
 
+/* Pins */
+
+/* An address of a pin, or what to write instead of it. */
+static bool read_pin_address(const struct build *b, size_t i, const char *text, struct address *ret)
+{
+    enum address_fault fault = address_parse(text, strlen(text), ret);
+    char quoted[ADDRESS_TEXT_BYTES], v4[ADDRESS_TEXT_BYTES], message[256], remedy[96];
+
+    (void)snprintf(quoted, sizeof quoted, "%s", text);
+    text_make_printable(quoted);
+    if (fault != ADDRESS_GOOD) {
+        (void)snprintf(message, sizeof message, "'%s' %s", quoted, address_fault_text(fault));
+        entry_problem(b, i, "Write NAME=ADDR, such as host.example=192.0.2.7", message);
+        return false;
+    }
+    const struct address unmapped = address_unmapped(ret);
+    const struct address_block *block = address_block(&unmapped);
+    if (unmapped.family != ret->family) {
+        address_format(&unmapped, v4);
+        (void)snprintf(message, sizeof message, "'%s' is an IPv6 spelling of an IPv4 address",
+                       quoted);
+        (void)snprintf(remedy, sizeof remedy, "Write %s", v4);
+        entry_problem(b, i, remedy, message);
+        return false;
+    }
+    if (block && is_no_destination(block->cls)) {
+        (void)snprintf(message, sizeof message, "'%s' is %s, which nothing connects to", quoted,
+                       address_class_text(block->cls));
+        entry_problem(b, i, "Give the name an address of a host", message);
+        return false;
+    }
+    return true;
+}
+
+static bool read_pin(const struct build *b, size_t i, struct policy_pin *ret)
+{
+    const char *text = b->list->items[i], *equals = strchr(text, '=');
+    char message[160];
+
+    if (!equals) {
+        entry_problem(b, i, "Write NAME=ADDR, such as host.example=192.0.2.7",
+                      "there is no '=' in it");
+        return false;
+    }
+    if (host_name_read(text, (size_t)(equals - text), &ret->name) < 0 || equals[-1] == '.') {
+        (void)snprintf(message, sizeof message, "'%.*s' is not the name of a host",
+                       (int)(equals - text < 100 ? equals - text : 100), text);
+        text_make_printable(message);
+        entry_problem(b, i, "Write the full name, without a star and without a port", message);
+        return false;
+    }
+    if (host_name_is_localhost(&ret->name)) {
+        entry_problem(b, i, "Give the address another name",
+                      "localhost is the sandbox's own loopback");
+        return false;
+    }
+    ret->index = i;
+    return read_pin_address(b, i, equals + 1, &ret->address);
+}
+
+/* @judged: p->hosts has every entry; one that was refused for its form might have listed a name */
+static void build_pins(const struct build *b, struct policy *p, bool judged)
+{
+    char message[HOST_NAME_BYTES_MAX + 64], remedy[HOST_NAME_BYTES_MAX + 64];
+
+    if (!list_fits(b))
+        return;
+    p->pins = calloc(b->list->n, sizeof *p->pins);
+    if (!p->pins)
+        b->problems->no_memory = true;
+    for (size_t i = 0; p->pins && i < b->list->n; i++) {
+        struct policy_pin *pin = &p->pins[p->n_pins];
+
+        if (!read_pin(b, i, pin))
+            continue;
+        if (judged && !p->open && !policy_find_host(p, &pin->name, 0)) {
+            (void)snprintf(message, sizeof message, "no entry of spec.allow_egress_to lists '%s'",
+                           pin->name.text);
+            (void)snprintf(remedy, sizeof remedy, "List it there too: %s, or leave this out",
+                           pin->name.text);
+            entry_problem(b, i, remedy, message);
+            continue;
+        }
+        int r = policy_index_add_pin(p, p->n_pins);
+        if (r < 0)
+            b->problems->no_memory = true;
+        if (r > 0)
+            p->n_pins++;
+    }
+}
+
 /* Ranges that leave nothing out, though none of them is everything. */
 static void check_coverage(const struct build *b, const struct policy *p)
 {
@@ -204,8 +316,8 @@ static void check_contradictions(const struct policy_input *in, struct problems 
                      "For those destinations alone leave block_network at true; for an open "
                      "network leave the list out",
                      "block_network: false opens the network, which contradicts %s%s%s",
-                     hosts ? list_names[HOSTS] : "", hosts && ranges ? " and " : "",
-                     ranges ? list_names[RANGES] : "");
+                     hosts ? "allow_egress_to" : "", hosts && ranges ? " and " : "",
+                     ranges ? "allow_egress_to_cidrs" : "");
     if (in->block_network && in->private_cidrs.n > 0)
         problems_add(problems, "spec.private_cidrs", in->private_cidrs.list_at,
                      "List the ranges in allow_egress_to_cidrs, or open the network with "
@@ -220,9 +332,12 @@ int policy_build(const struct policy_input *in, struct policy *ret, struct probl
     const struct build hosts = {&in->allow_egress_to, HOSTS, problems};
     const struct build ranges = {&in->allow_egress_to_cidrs, RANGES, problems};
     const struct build private_ranges = {&in->private_cidrs, PRIVATE, problems};
+    const struct build pins = {&in->add_hosts, PINS, problems};
 
     check_contradictions(in, problems);
+    size_t contradictions = problems->n;
     build_hosts(&hosts, &p);
+    build_pins(&pins, &p, problems->n == contradictions);
     build_ranges(&ranges, &p.ranges, &p.n_ranges);
     build_ranges(&private_ranges, &p.private_ranges, &p.n_private_ranges);
     check_coverage(&ranges, &p);
@@ -239,5 +354,7 @@ void policy_done(struct policy *p)
     free(p->hosts);
     free(p->ranges);
     free(p->private_ranges);
+    free(p->pins);
+    policy_index_free(p->index);
     *p = (struct policy){0};
 }

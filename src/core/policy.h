@@ -22,10 +22,16 @@
 #include "base/error.h"
 #include "core/address.h"
 #include "core/host_rule.h"
+#include "core/limits.h"
 #include "core/problems.h"
 
-/* Entries of one list. Rules are looked through one by one, for each connection. */
-enum { POLICY_ENTRIES_MAX = 1024 };
+/* Entries of one list. Hosts are found through an index, ranges one by one. */
+enum {
+    POLICY_HOSTS_MAX = LIMIT_HOSTS,
+    POLICY_RANGES_MAX = LIMIT_LIST_ENTRIES,
+    POLICY_PINS_MAX = LIMIT_LIST_ENTRIES,
+    POLICY_HOSTS_BYTES_MAX = LIMIT_HOSTS_BYTES, /* of all hosts together, as written */
+};
 
 /* A list as a spec has it; all borrowed. */
 struct policy_list {
@@ -41,6 +47,7 @@ struct policy_input {
     struct policy_list allow_egress_to;
     struct policy_list allow_egress_to_cidrs;
     struct policy_list private_cidrs;
+    struct policy_list add_hosts; /* NAME=ADDR */
 };
 
 struct policy_host {
@@ -54,6 +61,20 @@ struct policy_range {
     size_t index;
 };
 
+/*
+ * An address that the spec gives to a listed name, instead of what a look-up would find. It is the
+ * spec's author who says so, and no answer of a name server: so it may be any address that can be
+ * connected to, for that name on the ports that its entries list.
+ */
+struct policy_pin {
+    struct host_name name;
+    struct address address;
+    size_t index; /* in backend.add_hosts */
+    size_t next;  /* private to policy_index.c: of the same name, counted from 1; 0: none */
+};
+
+struct policy_index; /* private to policy_index.c: hosts by name */
+
 /* Owns its arrays, each without duplicates, in the order given. Zeroed: nothing may pass. */
 struct policy {
     bool open; /* block_network: false */
@@ -63,18 +84,21 @@ struct policy {
     size_t n_ranges;
     struct policy_range *private_ranges; /* private_cidrs */
     size_t n_private_ranges;
+    struct policy_pin *pins; /* add_hosts */
+    size_t n_pins;
+    struct policy_index *index; /* NULL without hosts and pins */
 };
 
 /**
- * policy_build() - judge the four network fields of a spec and compile them
+ * policy_build() - judge the network fields of a spec and compile them
  * @problems: gets one problem for each wrong entry and each contradiction, under names such as
  *            "spec.allow_egress_to[2]"; what it holds already stays
  *
- * Refused beside wrong entries: lists next to an open network, private_cidrs next to a closed one,
- * and ranges that together leave nothing public out, since that is an open network by another name.
- * Allocates. Return: 0 with @ret owned by the caller; -EINVAL with problems added; or -ENOMEM,
- * which
- * @problems records too.
+ * Refused beside wrong entries: a pin of a name that no host lists (with an open network every name
+ * will do), lists next to an open network, private_cidrs next to a closed one, and ranges that
+ * together leave nothing public out, since that is an open network by another name. Allocates.
+ * Return: 0 with @ret owned by the caller; -EINVAL with problems added; or -ENOMEM, which @problems
+ * records too.
  */
 int policy_build(const struct policy_input *in, struct policy *ret, struct problems *problems);
 
@@ -136,6 +160,31 @@ void policy_decide(const struct policy *p, const struct policy_destination *to,
 const struct policy_host *policy_find_host(const struct policy *p, const struct host_name *name,
                                            uint16_t port);
 
+/* What the resolver inside says of a name. */
+enum policy_name_kind {
+    POLICY_NAME_LISTED,   /* it is looked up outside and answered */
+    POLICY_NAME_ANCESTOR, /* a listed name lies below it: it exists, without addresses (RFC 8020) */
+    POLICY_NAME_UNLISTED, /* it does not exist */
+};
+
+/**
+ * policy_name_kind() - how a name stands to the policy, on whatever port
+ *
+ * With an open network every name is listed. A wildcard's own name is an ancestor. Takes time with
+ * the number of labels, not of entries.
+ */
+enum policy_name_kind policy_name_kind(const struct policy *p, const struct host_name *name);
+
+/** policy_name_by_wildcard() - whether no entry but a wildcard lists @name, on any port */
+bool policy_name_by_wildcard(const struct policy *p, const struct host_name *name);
+
+/** policy_pin_next() - the next pin of @name after @last (NULL: the first), or NULL */
+const struct policy_pin *policy_pin_next(const struct policy *p, const struct host_name *name,
+                                         const struct policy_pin *last);
+
+/** policy_rule_text() - "allow_egress_to[2] 'example.org'", "block_network", or "no rule" */
+void policy_rule_text(const struct policy_decision *d, char *buf, size_t size);
+
 /**
  * policy_find_range() - the entry that lists the address, or NULL
  *
@@ -145,10 +194,19 @@ const struct policy_host *policy_find_host(const struct policy *p, const struct 
 const struct policy_range *policy_find_range(const struct policy *p, const struct address *a);
 
 /**
+ * policy_lists_alone() - whether a range lists this address and no other
+ *
+ * What it takes to reach an address that the host itself answers for: a wider range that happens to
+ * hold it says nothing about the host's own services.
+ */
+bool policy_lists_alone(const struct policy *p, const struct address *a);
+
+/**
  * policy_may_dial() - whether an address that an allowed name has may be connected to
  *
  * True for public addresses, and for others that a range lists. Addresses that the host itself
- * answers for are known to the host alone, and are egress's to refuse.
+ * answers for are known to the host alone, and are egress's to refuse. A pinned address of a name
+ * needs no permission: policy_pin_next().
  */
 bool policy_may_dial(const struct policy *p, const struct address *a);
 

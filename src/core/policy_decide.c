@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "core/policy.h"
+#include "core/policy_index.h"
 #include "base/guards.h"
 
 /* What a name that is let through still has to pass. */
+enum { PINS_SHOWN = 4, CONDITION_BYTES = 256 };
+
 #define CHECKED_LATER                                                                              \
     "its address is checked when connecting, and private, loopback and metadata addresses are "    \
     "refused unless a range lists them"
@@ -48,19 +50,22 @@ const struct policy_range *policy_find_range(const struct policy *p, const struc
     return find_in(p, &to);
 }
 
+bool policy_lists_alone(const struct policy *p, const struct address *a)
+{
+    const struct address to = address_unmapped(a);
+    const struct address_range alone = address_range_of(&to);
+    const struct policy_range *items = p->open ? p->private_ranges : p->ranges;
+    size_t n = p->open ? p->n_private_ranges : p->n_ranges;
+
+    for (size_t i = 0; i < n; i++)
+        if (items[i].range.prefix == alone.prefix && address_range_contains(&items[i].range, &to))
+            return true;
+    return false;
+}
+
 bool policy_may_dial(const struct policy *p, const struct address *a)
 {
     return !address_block(a) || policy_find_range(p, a);
-}
-
-const struct policy_host *policy_find_host(const struct policy *p, const struct host_name *name,
-                                           uint16_t port)
-{
-    for (size_t i = 0; i < p->n_hosts; i++)
-        if ((port == 0 || p->hosts[i].rule.port == port) &&
-            host_rule_matches(&p->hosts[i].rule, name))
-            return &p->hosts[i];
-    return NULL;
 }
 
 __attribute__((format(printf, 2, 3))) static void explain(struct policy_decision *d,
@@ -83,29 +88,54 @@ __attribute__((format(printf, 2, 3))) static void remedy(struct policy_decision 
     va_end(ap);
 }
 
-static void allow_by_host(struct policy_decision *d, const struct policy_host *host,
-                          const struct policy_destination *to)
+/* What a name that is let through still has to pass, or where its pins lead. */
+static void condition_text(const struct policy *p, const struct host_name *name, char *buf,
+                           size_t size)
 {
+    const struct policy_pin *pin = policy_pin_next(p, name, NULL);
+    size_t n = 0, len = 0;
+    char text[ADDRESS_TEXT_BYTES];
+
+    if (!pin) {
+        (void)snprintf(buf, size, CHECKED_LATER);
+        return;
+    }
+    for (const struct policy_pin *i = pin; i; i = policy_pin_next(p, name, i))
+        n++;
+    len =
+        (size_t)snprintf(buf, size, "backend.add_hosts gives it the address%s ", n > 1 ? "es" : "");
+    for (size_t i = 0; pin && i < PINS_SHOWN; i++, pin = policy_pin_next(p, name, pin)) {
+        address_format(&pin->address, text);
+        len += (size_t)snprintf(buf + len, size - len, "%s%s", i > 0 ? ", " : "", text);
+    }
+    if (n > PINS_SHOWN)
+        (void)snprintf(buf + len, size - len, ", and %zu more", n - PINS_SHOWN);
+}
+
+static void allow_by_host(const struct policy *p, struct policy_decision *d,
+                          const struct policy_host *host, const struct policy_destination *to)
+{
+    char condition[CONDITION_BYTES];
     const char *name = to->name.text;
 
+    condition_text(p, &to->name, condition, sizeof condition);
     d->allowed = true;
     d->kind = POLICY_RULE_HOST;
     d->index = host->index;
     d->rule = host->rule.text;
     if (to->port == 443)
-        explain(
-            d,
-            "allow_egress_to[%zu] '%s' lists %s: TLS on port 443, whose server name must be that "
-            "name; " CHECKED_LATER,
-            d->index, d->rule, name);
+        explain(d,
+                "allow_egress_to[%zu] '%s' lists %s: TLS on port 443, whose server name must be "
+                "that name; %s",
+                d->index, d->rule, name, condition);
     else if (to->port == 80)
         explain(d,
                 "allow_egress_to[%zu] '%s' lists %s: HTTP on port 80, whose Host must be that "
-                "name; " CHECKED_LATER,
-                d->index, d->rule, name);
+                "name; %s",
+                d->index, d->rule, name, condition);
     else
-        explain(d, "allow_egress_to[%zu] '%s' lists %s: TCP on port %u; " CHECKED_LATER, d->index,
-                d->rule, name, to->port);
+        explain(d, "allow_egress_to[%zu] '%s' lists %s: TCP on port %u; %s", d->index, d->rule,
+                name, to->port, condition);
 }
 
 /* Which entry would allow a name, as far as one can. */
@@ -134,16 +164,6 @@ static void remedy_for_name(struct policy_decision *d, const struct policy_desti
                entry);
 }
 
-/* The wildcard whose names lie just below @name. */
-static const struct policy_host *find_parent(const struct policy *p, const char *name)
-{
-    assert(p->hosts || p->n_hosts == 0);
-    for (size_t i = 0; i < p->n_hosts; i++)
-        if (p->hosts[i].rule.wildcard && strcmp(p->hosts[i].rule.name.text, name) == 0)
-            return &p->hosts[i];
-    return NULL;
-}
-
 static void refuse_name(const struct policy *p, struct policy_decision *d,
                         const struct policy_destination *to)
 {
@@ -157,10 +177,19 @@ static void refuse_name(const struct policy *p, struct policy_decision *d,
                 near->index, near->rule.text, name, near->rule.port, to->port);
         return;
     }
-    near = find_parent(p, name);
+    near = policy_index_wildcard_of(p, &to->name);
     if (near) {
         explain(d, "allow_egress_to[%zu] '%s' lists the names below %s, not %s itself", near->index,
                 near->rule.text, name, name);
+        return;
+    }
+    near = policy_index_wildcard_above(p, &to->name);
+    if (near) {
+        explain(d,
+                "allow_egress_to[%zu] '%s' lists names with at most %d parts and %d characters in "
+                "the star's place, and %s has more",
+                near->index, near->rule.text, HOST_WILDCARD_LABELS_MAX, HOST_WILDCARD_BYTES_MAX,
+                name);
         return;
     }
     if (p->n_hosts > 0)
@@ -174,29 +203,23 @@ static void refuse_name(const struct policy *p, struct policy_decision *d,
         explain(d, "the network is blocked (block_network: true) and no entry lists %s", name);
 }
 
-/* localhost and what is below it (RFC 6761, section 6.3). */
-static bool is_localhost(const char *name)
-{
-    size_t n = strlen(name);
-
-    return strcmp(name, "localhost") == 0 || (n > 10 && strcmp(name + n - 10, ".localhost") == 0);
-}
-
 static void decide_name(const struct policy *p, const struct policy_destination *to,
                         struct policy_decision *d)
 {
     const struct policy_host *host = policy_find_host(p, &to->name, to->port);
+    char condition[CONDITION_BYTES];
 
-    if (is_localhost(to->name.text)) {
+    if (host_name_is_localhost(&to->name)) {
         d->kind = POLICY_RULE_LOOPBACK;
         explain(d, "%s is the sandbox's own loopback: it needs no entry and leads nowhere else",
                 to->name.text);
     } else if (p->open) {
         d->allowed = true;
         d->kind = POLICY_RULE_OPEN;
-        explain(d, "block_network: false opens the network to %s; " CHECKED_LATER, to->name.text);
+        condition_text(p, &to->name, condition, sizeof condition);
+        explain(d, "block_network: false opens the network to %s; %s", to->name.text, condition);
     } else if (host) {
-        allow_by_host(d, host, to);
+        allow_by_host(p, d, host, to);
     } else {
         refuse_name(p, d, to);
     }
@@ -317,4 +340,19 @@ void policy_decide(const struct policy *p, const struct policy_destination *to,
         decide_name(p, to, ret);
     else
         decide_address(p, &to->address, ret);
+}
+
+void policy_rule_text(const struct policy_decision *d, char *buf, size_t size)
+{
+    static const char *const lists[] = {
+        [POLICY_RULE_HOST] = "allow_egress_to",
+        [POLICY_RULE_RANGE] = "allow_egress_to_cidrs",
+        [POLICY_RULE_PRIVATE] = "private_cidrs",
+        [POLICY_RULE__MAX] = NULL,
+    };
+
+    if (lists[d->kind])
+        (void)snprintf(buf, size, "%s[%zu] '%s'", lists[d->kind], d->index, d->rule);
+    else
+        (void)snprintf(buf, size, "%s", d->kind == POLICY_RULE_OPEN ? "block_network" : "no rule");
 }

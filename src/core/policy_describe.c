@@ -35,10 +35,13 @@ static void put_hosts(FILE *f, const struct policy *p)
     put_rest(f, p->n_hosts);
     (void)fprintf(f, ".\n");
     if (wildcard)
-        (void)fprintf(f, "A star stands for one or more parts of a name, never for none.\n");
+        (void)fprintf(f, "A star stands for 1 to %d parts of a name, never for none.\n",
+                      HOST_WILDCARD_LABELS_MAX);
+    (void)fprintf(f, "Hosts take no UDP; on port 443 the TLS server name has to be the host's, and "
+                     "on port 80 the Host of each request.\n");
     (void)fprintf(f,
                   "A host whose address is private, loopback or metadata is refused unless a range "
-                  "lists that address.\n");
+                  "lists that address, or the spec gives it (backend.add_hosts).\n");
 }
 
 static void put_ranges(FILE *f, const char *intro, const struct policy_range *items, size_t n)
@@ -79,7 +82,8 @@ static void put_closed(FILE *f, const struct policy *p)
     if (p->n_hosts > 0)
         put_hosts(f, p);
     if (p->n_ranges > 0)
-        put_ranges(f, "It may reach these addresses, on any port", p->ranges, p->n_ranges);
+        put_ranges(f, "It may reach these addresses, on any port, by TCP and UDP", p->ranges,
+                   p->n_ranges);
     put_metadata(f, p);
     (void)fputs(p->n_hosts > 0 ? "Other names do not resolve, " : "No name resolves, ", f);
     (void)fprintf(f, "and any other connection is refused at once; trying again does not help.\n");
@@ -89,13 +93,15 @@ static void put_open(FILE *f, const struct policy *p)
 {
     (void)fprintf(f, "The network of the sandbox is open: it may reach every public address.\n");
     if (p->n_private_ranges == 0) {
-        (void)fprintf(f, "Private, loopback, link-local and metadata addresses are refused.\n");
+        (void)fprintf(
+            f, "Private, loopback, link-local and metadata addresses are refused at once.\n");
         return;
     }
     put_ranges(f, "Of private and other special addresses it may reach these", p->private_ranges,
                p->n_private_ranges);
     put_metadata(f, p);
-    (void)fprintf(f, "Other private, loopback, link-local and metadata addresses are refused.\n");
+    (void)fprintf(
+        f, "Other private, loopback, link-local and metadata addresses are refused at once.\n");
 }
 
 int policy_describe(const struct policy *p, char **ret)

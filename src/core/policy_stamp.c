@@ -10,8 +10,12 @@
 #include "core/policy.h"
 #include "base/guards.h"
 
-/* All entries of both lists at their longest fit. */
-enum { STAMP_BYTES_MAX = 1 << 20 };
+/* The hosts at their ceiling, each with quotes and a comma, and the longest ranges fit. */
+enum { STAMP_BYTES_MAX = 2 << 20 };
+_Static_assert(POLICY_HOSTS_BYTES_MAX + 3 * POLICY_HOSTS_MAX +
+                       POLICY_RANGES_MAX * (ADDRESS_RANGE_TEXT_BYTES + 2) + 128 <
+                   STAMP_BYTES_MAX,
+               "a stamp that is written can be read");
 
 static const char key_hosts[] = "allow_egress_to";
 static const char key_ranges[] = "allow_egress_to_cidrs";
@@ -136,7 +140,7 @@ int policy_stamp_decode(const char *text, size_t n, struct policy *ret, struct e
     if (n == 0)
         return no_stamp(err, "it is empty");
     if (n > STAMP_BYTES_MAX)
-        return no_stamp(err, "it is longer than 1 MiB");
+        return no_stamp(err, "it is longer than 2 MiB");
     stamp = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &ignored);
     if (!stamp)
         return no_stamp(err, "it is not JSON");

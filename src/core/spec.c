@@ -14,6 +14,8 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "core/limits.h"
+#include "core/published.h"
+#include "core/upstream.h"
 #include "base/guards.h"
 
 int spec_init(struct spec *s)
@@ -53,10 +55,11 @@ void spec_done(struct spec *s)
     struct string_list *const lists[] = {
         &s->env,           &s->allow_egress_to, &s->allow_egress_to_cidrs,
         &s->private_cidrs, &s->inputs,          &s->publish,
-        &s->tags,          &s->prices};
+        &s->tags,          &s->prices,          &s->add_hosts};
     char *const texts[] = {s->owner,    s->backend,  s->image,
                            s->workdir,  s->hostname, s->egress_enforcement,
-                           s->resolver, s->proxy,    s->name};
+                           s->resolver, s->proxy,    s->proxy_credentials,
+                           s->name};
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         free(texts[i]);
@@ -305,6 +308,26 @@ static int image_check(const struct spec *s, struct error *err)
                      s->image);
 }
 
+/* What leads out of the host's side and in. The policy's own entries are policy_build()'s. */
+static int network_check(const struct spec *s, struct error *err)
+{
+    struct published published;
+    struct proxy_url proxy;
+    struct address address;
+    uint16_t port;
+    int r = 0;
+
+    if (s->resolver)
+        r = resolver_parse(s->resolver, &address, &port, err);
+    if (r == 0 && s->proxy && proxy_parse(s->proxy, &proxy, err) < 0)
+        r = error_context(err, "proxy");
+    for (size_t i = 0; r == 0 && i < s->publish.n; i++)
+        r = published_parse(s->publish.items[i], &published, err);
+    if (r == 0 && s->proxy_credentials && s->proxy_credentials[0] != '/')
+        r = error_set(err, ERROR_USAGE, EINVAL, "proxy_credentials is no absolute path");
+    return r;
+}
+
 int spec_check(const struct spec *s, struct error *err)
 {
     int r = hostname_check(s->hostname, err);
@@ -319,6 +342,8 @@ int spec_check(const struct spec *s, struct error *err)
         r = tags_check(&s->tags, err);
     if (r == 0)
         r = image_check(s, err);
+    if (r == 0)
+        r = network_check(s, err);
     for (size_t i = 0; r == 0 && i < s->n_volumes; i++)
         r = volume_check(s, i, &s->volumes[i], s->volumes[i].guest, err);
     for (size_t i = 0; r == 0 && i < s->env.n; i++) {

@@ -56,18 +56,20 @@ struct spec {
     struct volume *volumes;
     size_t n_volumes;
     struct string_list inputs;  /* HOST=PATH inside; staged by the client, never sent */
-    struct string_list publish; /* [ADDR:]PORT:PORT */
+    struct string_list publish; /* [ADDR:]HOSTPORT:PORT: core/published.h */
     struct string_list tags;    /* K=V, each key once */
     struct string_list prices;  /* UNIT=PRICE */
     uint64_t cpu_milli;         /* thousandths of a CPU; 0: no ceiling */
     uint64_t memory_bytes;      /* 0: no ceiling */
     uint64_t disk_bytes;        /* 0: half of the free memory */
     uint64_t pids;
-    uint64_t lifetime_us;     /* sandbox_timeout; 0: none */
-    uint64_t idle_timeout_us; /* 0: none */
-    uint64_t max_cost_micro;  /* millionths of the currency of `prices`; 0: no ceiling */
-    char *egress_enforcement; /* "pinned" or "inspect" */
-    char *resolver, *proxy;   /* NULL: the host's; none */
+    uint64_t lifetime_us;         /* sandbox_timeout; 0: none */
+    uint64_t idle_timeout_us;     /* 0: none */
+    uint64_t max_cost_micro;      /* millionths of the currency of `prices`; 0: no ceiling */
+    char *egress_enforcement;     /* "pinned" or "inspect" */
+    char *resolver, *proxy;       /* NULL: the host's; none: core/upstream.h */
+    char *proxy_credentials;      /* NULL; absolute path of a file with USER:PASSWORD */
+    struct string_list add_hosts; /* NAME=ADDR; a name may have several */
 
     struct toolset_spec toolset;
 

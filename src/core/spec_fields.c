@@ -49,10 +49,10 @@ const struct spec_field spec_fields[SPEC_FIELD__MAX] = {
         {.name = "allow_egress_to",
          .kind = SPEC_TEXTS,
          .offset = AT(allow_egress_to),
-         .max = LIMIT_LIST_ENTRIES,
+         .max = LIMIT_HOSTS,
          .option = "allow",
          .help = "hosts that may be reached: HOST (TLS on port 443) or HOST:PORT",
-         .about = "One leading '*.' label stands for one or more labels, never for the name "
+         .about = "One leading '*.' label stands for one to five labels, never for the name "
                   "itself."},
     [SPEC_FIELD_ALLOW_EGRESS_TO_CIDRS] =
         {.name = "allow_egress_to_cidrs",
@@ -146,9 +146,10 @@ const struct spec_field spec_fields[SPEC_FIELD__MAX] = {
          .offset = AT(publish),
          .max = LIMIT_LIST_ENTRIES,
          .option = "publish",
-         .help = "ports of the host that lead inside: [ADDR:]PORT:PORT",
-         .about = "The first port is the host's, the second the sandbox's. Without ADDR the host's "
-                  "loopback address."},
+         .help = "ports of the host that lead inside: [ADDR:]HOSTPORT:PORT",
+         .about = "HOSTPORT 0 picks one that is free. Without ADDR it is on 127.0.0.1 alone; "
+                  "[::1]:8080:80 has an IPv6 address. It leads to the sandbox's loopback, also "
+                  "with a blocked network."},
     [SPEC_FIELD_TAGS] = {.section = SPEC_SECTION_BACKEND,
                          .name = "tags",
                          .kind = SPEC_MAP,
@@ -236,15 +237,35 @@ const struct spec_field spec_fields[SPEC_FIELD__MAX] = {
                              .option = "resolver",
                              .help = "name server, ADDR or ADDR:PORT; the host's way unless given",
                              .about = "Asked from outside the sandbox, for listed names only."},
+    [SPEC_FIELD_ADD_HOSTS] =
+        {.section = SPEC_SECTION_BACKEND,
+         .name = "add_hosts",
+         .kind = SPEC_TEXTS,
+         .offset = AT(add_hosts),
+         .max = LIMIT_LIST_ENTRIES,
+         .option = "add-host",
+         .help = "addresses of names, instead of looking them up: NAME=ADDR",
+         .about = "Each name has to be listed by allow_egress_to, or the network be open. A name "
+                  "may have several addresses, an entry each, private ones among them: with the "
+                  "name on its ports they may be reached, by themselves they may not."},
     [SPEC_FIELD_PROXY] = {.section = SPEC_SECTION_BACKEND,
                           .name = "proxy",
                           .kind = SPEC_TEXT,
-                          .secret = true, /* it may hold a password */
+                          .secret = true, /* what was written there by mistake is one */
                           .offset = AT(proxy),
                           .option = "proxy",
                           .help = "URL of a proxy through which the host itself gets out",
-                          .about = "http://, https:// or socks5://. Programs inside need not know "
-                                   "of it."},
+                          .about = "http://, https:// or socks5://, a host, and a port. Programs "
+                                   "inside need not know of it."},
+    [SPEC_FIELD_PROXY_CREDENTIALS] =
+        {.section = SPEC_SECTION_BACKEND,
+         .name = "proxy_credentials",
+         .kind = SPEC_TEXT,
+         .offset = AT(proxy_credentials),
+         .option = "proxy-credentials",
+         .help = "file of the host with USER:PASSWORD for the proxy",
+         .about = "Its first line counts. A relative path starts at the spec file's folder. The "
+                  "file is read outside, and nothing of it enters the sandbox."},
     [SPEC_FIELD_PRICES] = {.section = SPEC_SECTION_BACKEND,
                            .name = "prices",
                            .kind = SPEC_MAP,

@@ -11,9 +11,10 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "core/address.h"
 #include "core/backends.h"
 #include "core/limits.h"
+#include "core/published.h"
+#include "core/upstream.h"
 #include "base/guards.h"
 
 /* A secret shorter than this would turn up by chance all over an output. */
@@ -88,48 +89,19 @@ static bool attach_to(const struct spec_value *v)
                        v->text);
 }
 
-/* "1" to "65535" */
-static bool is_port(const char *s, size_t n)
+/* An error of one of the parsers as a problem. */
+static bool judged(const struct spec_value *v, int r, const struct error *err)
 {
-    char text[8];
-    uint64_t port;
-
-    if (n >= sizeof text)
-        return false;
-    memcpy(text, s, n);
-    text[n] = '\0';
-    return parse_u64(text, 1, 65535, &port) == 0;
-}
-
-/* An address that something may stand behind: IPv6 in brackets. Return: its length, or 0. */
-static size_t address_length(const char *s)
-{
-    struct address ignored;
-    size_t n;
-
-    if (s[0] == '[') {
-        n = strcspn(s, "]");
-        return s[n] == ']' && address_parse(s + 1, n - 1, &ignored) == ADDRESS_GOOD &&
-                       ignored.family == ADDRESS_V6
-                   ? n + 1
-                   : 0;
-    }
-    n = strcspn(s, ":");
-    return address_parse(s, n, &ignored) == ADDRESS_GOOD ? n : 0;
+    return r == 0 || spec_refuse(v, err->remedy, "%s", err->message);
 }
 
 static bool resolver(const struct spec_value *v)
 {
-    const char *s = v->text;
-    size_t n = address_length(s);
-    struct address ignored;
+    struct error err = ERROR_INIT;
+    struct address address;
+    uint16_t port;
 
-    if (address_parse(s, strlen(s), &ignored) == ADDRESS_GOOD)
-        return true;
-    if (n > 0 && (s[n] == '\0' || (s[n] == ':' && is_port(s + n + 1, strlen(s + n + 1)))))
-        return true;
-    return spec_refuse(v, "Write ADDR or ADDR:PORT, such as 9.9.9.9 or [2620:fe::fe]:53",
-                       "'%.80s' is not the address of a name server", s);
+    return judged(v, resolver_parse(v->text, &address, &port, &err), &err);
 }
 
 /* SCHEME://SOMETHING (RFC 3986, section 3.1) */
@@ -144,14 +116,10 @@ static bool is_url(const char *s)
 
 static bool proxy(const struct spec_value *v)
 {
-    static const char *const schemes[] = {"http://", "https://", "socks5://"};
+    struct error err = ERROR_INIT;
+    struct proxy_url url;
 
-    for (size_t i = 0; i < ARRAY_SIZE(schemes); i++)
-        if (strncmp(v->text, schemes[i], strlen(schemes[i])) == 0 &&
-            v->text[strlen(schemes[i])] != '\0')
-            return true;
-    return spec_refuse(v, "Write a URL such as http://proxy.example:3128",
-                       "it is not a URL with http, https or socks5");
+    return judged(v, proxy_parse(v->text, &url, &err), &err);
 }
 
 static bool no_rule(const struct spec_value *v)
@@ -172,28 +140,18 @@ bool spec_text_is_good(const struct spec_value *v)
 
     if (v->text[0] == '\0' && v->id != SPEC_FIELD_TOOL_PREFIX)
         return spec_refuse(v, "Give a value, or leave the field out", "it is empty");
-    if (v->id == SPEC_FIELD_IMAGE) /* a path may hold any byte */
+    if (v->id == SPEC_FIELD_IMAGE || v->id == SPEC_FIELD_PROXY_CREDENTIALS) /* any byte */
         return strlen(v->text) < PATH_MAX ||
                spec_refuse(v, "Shorten it", "it is longer than a path may be");
     return is_short_text(v, "it", v->text) && rules[v->id](v);
 }
 
-/* [ADDR:]PORT:PORT */
 static bool publish(const struct spec_value *v)
 {
-    const char *s = v->text;
-    size_t n = address_length(s);
+    struct error err = ERROR_INIT;
+    struct published published;
 
-    if (n > 0 && s[n] == ':')
-        s += n + 1;
-    size_t first = strcspn(s, ":");
-    if (s[first] == ':' && is_port(s, first) && is_port(s + first + 1, strlen(s + first + 1)))
-        return true;
-    return spec_refuse(v,
-                       "Write [ADDR:]PORT:PORT with ports from 1 to 65535, such as 8080:80 or "
-                       "127.0.0.1:8080:80",
-                       "'%.80s' does not say which port of the host leads to which port inside",
-                       v->text);
+    return judged(v, published_parse(v->text, &published, &err), &err);
 }
 
 static bool optional_tool(const struct spec_value *v)

@@ -36,11 +36,13 @@ static const struct text_field text_fields[] = {
     {TAG_EGRESS_ENFORCEMENT, false, offsetof(struct spec, egress_enforcement)},
     {TAG_RESOLVER, false, offsetof(struct spec, resolver)},
     {TAG_PROXY, false, offsetof(struct spec, proxy)},
+    {TAG_PROXY_CREDENTIALS, false, offsetof(struct spec, proxy_credentials)},
     {TAG_LABEL, true, offsetof(struct spec, tags)},
     {TAG_ALLOW_HOST, true, offsetof(struct spec, allow_egress_to)},
     {TAG_ALLOW_RANGE, true, offsetof(struct spec, allow_egress_to_cidrs)},
     {TAG_PRIVATE_RANGE, true, offsetof(struct spec, private_cidrs)},
     {TAG_PUBLISH, true, offsetof(struct spec, publish)},
+    {TAG_ADD_HOST, true, offsetof(struct spec, add_hosts)},
     {TAG_PRICE, true, offsetof(struct spec, prices)},
     {TAG_ENV, true, offsetof(struct spec, env)},
 };
@@ -193,7 +195,8 @@ static bool any_text_field(const struct field *f, const struct text_field *row, 
 
     if (!row->list)
         return text_field(f, text_of(s, row));
-    return text && list->n < LIMIT_LIST_ENTRIES && string_list_add(list, text) == 0;
+    return text && list->n < (row->tag == TAG_ALLOW_HOST ? LIMIT_HOSTS : LIMIT_LIST_ENTRIES) &&
+           string_list_add(list, text) == 0;
 }
 
 static bool spec_field(const struct field *f, struct spec *s)

@@ -54,6 +54,7 @@ int spec_policy(const struct spec *s, struct policy *ret, struct problems *probl
         .allow_egress_to = list_of(&s->allow_egress_to),
         .allow_egress_to_cidrs = list_of(&s->allow_egress_to_cidrs),
         .private_cidrs = list_of(&s->private_cidrs),
+        .add_hosts = list_of(&s->add_hosts),
     };
 
     return policy_build(&in, ret, problems);
@@ -63,6 +64,9 @@ static void check_network(struct spec_filling *f)
 {
     struct policy policy = {0};
 
+    if (f->spec->proxy_credentials && !f->spec->proxy)
+        refuse(f, SPEC_FIELD_PROXY_CREDENTIALS, "Add proxy, or leave it out",
+               "there are credentials for a proxy, and no proxy");
     if (spec_policy(f->spec, &policy, f->problems) == 0)
         policy_done(&policy);
 }

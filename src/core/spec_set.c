@@ -4,10 +4,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -243,6 +245,26 @@ static bool set_image(const struct spec_value *v)
     return take_text(v, image);
 }
 
+/* A file of the host, as an absolute path: who reads it may be in another folder. */
+static bool set_file(const struct spec_value *v)
+{
+    _cleanup_free_ char *path = from_folder(v->f, v->text);
+    char full[PATH_MAX];
+    struct stat st;
+
+    if (!spec_text_is_good(v))
+        return false;
+    if (!path)
+        return no_memory(v);
+    if (!realpath(path, full) || stat(full, &st) < 0)
+        return spec_refuse(v, "Name a file of this host", "'%.120s' %s: %s", v->text,
+                           errno == ENOENT ? "is not there" : "cannot be reached", strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return spec_refuse(v, "Name a file of this host", "'%.120s' is not a regular file",
+                           v->text);
+    return take_text(v, full);
+}
+
 static bool set_text(const struct spec_value *v)
 {
     struct error err = ERROR_INIT;
@@ -250,6 +272,8 @@ static bool set_text(const struct spec_value *v)
 
     if (v->id == SPEC_FIELD_IMAGE)
         return set_image(v);
+    if (v->id == SPEC_FIELD_PROXY_CREDENTIALS)
+        return set_file(v);
     if (v->id == SPEC_FIELD_WORKDIR)
         r = spec_set_workdir(v->f->spec, v->text, &err);
     else if (v->id == SPEC_FIELD_HOSTNAME)

@@ -19,6 +19,8 @@
 
 enum { BACKLOG = 128 };
 
+#define EVENTS_NEW "events.new" /* becomes STATE_EVENTS when it is complete */
+
 void state_records_free(struct state_record *r, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -112,8 +114,8 @@ static int listen_in(int folder)
     return TAKE_FD(fd);
 }
 
-/* Removes the two files and the folder @name of @state. Return: whether it is this call that did.
- */
+/* Removes the files and the folder @name of @state. Most have no events, and pay nothing for those
+ * that do. Return: whether it is this call that did. */
 static bool remove_folder(int state, const char *name)
 {
     _cleanup_fd_ int folder = openat(state, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -122,6 +124,12 @@ static bool remove_folder(int state, const char *name)
         return false;
     (void)unlinkat(folder, "control", 0);
     (void)unlinkat(folder, "record.json", 0);
+    if (unlinkat(state, name, AT_REMOVEDIR) == 0)
+        return true;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return false;
+    (void)unlinkat(folder, STATE_EVENTS, 0);
+    (void)unlinkat(folder, EVENTS_NEW, 0);
     return unlinkat(state, name, AT_REMOVEDIR) == 0;
 }
 
@@ -156,6 +164,42 @@ int state_publish(const struct state_record *r, struct error *err)
                             "Set ATOLL_STATE_DIR to a folder with room on a local file system");
     }
     return result;
+}
+
+static int folder_in(int state, const char *id)
+{
+    int fd = openat(state, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* The folder of the caller's own sandbox. */
+static int own_folder(const char *id)
+{
+    struct error ignored = ERROR_INIT;
+    _cleanup_fd_ int state = state_folder_open(&ignored);
+
+    return state < 0 ? state : folder_in(state, id);
+}
+
+int state_events_create(const char *id)
+{
+    _cleanup_fd_ int folder = own_folder(id);
+
+    if (folder < 0)
+        return folder;
+    int fd = openat(folder, EVENTS_NEW,
+                    O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+int state_events_place(const char *id)
+{
+    _cleanup_fd_ int folder = own_folder(id);
+
+    if (folder < 0)
+        return folder;
+    return renameat(folder, EVENTS_NEW, folder, STATE_EVENTS) < 0 ? -errno : 0;
 }
 
 void state_withdraw(const char *id)
@@ -196,7 +240,8 @@ static int gone(const char *id, struct error *err)
     return error_remedy(err, "It was removed or its lifetime is over; create another one");
 }
 
-int state_connect(const char *id, struct error *err)
+/* Return: an owned fd of the sandbox's folder, with @ret_state the state folder's, owned too. */
+static int find_folder(const char *id, int *ret_state, struct error *err)
 {
     struct place here;
     int r = place_read(&here);
@@ -210,13 +255,31 @@ int state_connect(const char *id, struct error *err)
     _cleanup_fd_ int state = state_folder_open(err);
     if (state < 0)
         return state;
-    _cleanup_fd_ int folder = openat(state, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int folder = folder_in(state, id);
+    if (folder == -ENOENT)
+        return gone(id, err);
     if (folder < 0)
-        return errno == ENOENT ? gone(id, err)
-                               : error_set(err, ERROR_TERMINAL, errno,
-                                           "the record of sandbox %s cannot be opened: %s", id,
-                                           strerror(errno));
-    r = connect_in(folder, 0); /* waits when a hundred others are being let in */
+        return error_set(err, ERROR_TERMINAL, -folder,
+                         "the record of sandbox %s cannot be opened: %s", id, strerror(-folder));
+    *ret_state = TAKE_FD(state);
+    return folder;
+}
+
+int state_sandbox_folder(const char *id, struct error *err)
+{
+    _cleanup_fd_ int state = -EBADF;
+
+    return find_folder(id, &state, err);
+}
+
+int state_connect(const char *id, struct error *err)
+{
+    _cleanup_fd_ int state = -EBADF;
+    _cleanup_fd_ int folder = find_folder(id, &state, err);
+
+    if (folder < 0)
+        return folder;
+    int r = connect_in(folder, 0); /* waits when a hundred others are being let in */
     if (is_dead(r)) {
         (void)remove_folder(state, id);
         return gone(id, err);

@@ -5,6 +5,7 @@
  *
  *     control      the socket of its keeper
  *     record.json  what it is, for `atoll list` and for people; no values of variables
+ *     events.jsonl what its network policy has refused, once there is anything to tell
  *
  * It is $ATOLL_STATE_DIR, else $XDG_RUNTIME_DIR/atoll, else /run/atoll for root, else
  * /tmp/atoll-UID. It is made with mode 0700, and refused when it is another user's or others may
@@ -34,6 +35,25 @@ int state_folder_open(struct error *err);
  * errno with an error; then nothing is left.
  */
 int state_publish(const struct state_record *r, struct error *err);
+
+/**
+ * state_events_create() - an empty file for the events of sandbox @id, which nobody sees yet
+ *
+ * Return: an owned fd that appends, or a negative errno. state_events_place() puts it where the
+ * events are read, in place of what is there, in one step; 0 or a negative errno.
+ */
+int state_events_create(const char *id);
+int state_events_place(const char *id);
+
+/**
+ * state_sandbox_folder() - the folder of a held sandbox, for who reads or watches its events
+ *
+ * Return: an owned fd, or a negative errno with an error: as state_connect(), but that its keeper
+ * is not asked.
+ */
+int state_sandbox_folder(const char *id, struct error *err);
+
+#define STATE_EVENTS "events.jsonl" /* in that folder */
 
 /** state_withdraw() - remove the folder of sandbox @id; harmless when it is gone */
 void state_withdraw(const char *id);

@@ -3,6 +3,7 @@
 #include "wire/control.h"
 
 #include "base/cleanup.h"
+#include "wire/denial.h"
 #include "base/guards.h"
 
 void exec_request_encode(struct writer *w, const struct exec_request *x)
@@ -187,6 +188,45 @@ int exit_report_decode(struct reader message, struct exit_report *ret)
     return 0;
 }
 
+void exit_denial_encode(struct writer *w, const struct denial *x)
+{
+    uint8_t *head = writer_reserve(w, FIELD_HEADER_BYTES);
+
+    denial_encode(w, x);
+    if (!head || w->bad)
+        return;
+    struct writer h = writer_over(head, FIELD_HEADER_BYTES);
+    writer_u16(&h, TAG_DENIAL);
+    writer_u16(&h, 0);
+    writer_u32(&h, (uint32_t)(w->p - head) - FIELD_HEADER_BYTES);
+}
+
+size_t exit_denial_size(const struct denial *x)
+{
+    return FIELD_HEADER_BYTES + denial_size(x);
+}
+
+int exit_denial_next(struct reader *r, struct denial *ret)
+{
+    struct field f;
+
+    while (field_next(r, &f))
+        if (f.tag == TAG_DENIAL)
+            return denial_decode(f.value, ret) < 0 ? -EPROTO : 1;
+    return r->bad ? -EPROTO : 0;
+}
+
+uint64_t exit_denials_more(struct reader message)
+{
+    struct field f;
+    uint64_t v = 0;
+
+    while (field_next(&message, &f))
+        if (f.tag == TAG_DENIAL_DROPPED && !field_u64(&f, &v))
+            v = 0;
+    return v;
+}
+
 const char *exit_reason_name(uint32_t reason)
 {
     static const char *const names[] = {
@@ -289,6 +329,33 @@ int step_report_decode(struct reader message, struct step_report *ret)
     return 0;
 }
 
+void policy_report_encode(struct writer *w, const struct policy_report *x)
+{
+    field_put_string(w, TAG_NETWORK, x->network);
+    field_put_u32(w, TAG_POLICY_GENERATION, x->generation);
+    field_put_u32(w, TAG_FLOWS_CUT, x->flows_cut);
+}
+
+int policy_report_decode(struct reader message, struct policy_report *ret)
+{
+    struct policy_report x = {0};
+    struct field f;
+    bool good = true;
+
+    while (good && field_next(&message, &f)) {
+        if (f.tag == TAG_NETWORK)
+            good = (x.network = field_string(&f)) != NULL;
+        else if (f.tag == TAG_POLICY_GENERATION)
+            good = field_u32(&f, &x.generation);
+        else if (f.tag == TAG_FLOWS_CUT)
+            good = field_u32(&f, &x.flows_cut);
+    }
+    if (!good || message.bad || !x.network || x.generation == 0)
+        return -EPROTO;
+    *ret = x;
+    return 0;
+}
+
 const char *ended_by_name(uint32_t by)
 {
     static const char *const names[] = {
@@ -328,6 +395,8 @@ int size_decode(struct reader message, uint16_t *ret_rows, uint16_t *ret_columns
 
 uint32_t message_since(uint16_t type)
 {
+    if (type == MSG_POLICY || type == MSG_POLICY_SET)
+        return 2;
     return (type >= MSG_OPEN && type <= MSG_CANCEL) || (type >= MSG_DONE && type <= MSG_LISTED);
 }
 
@@ -345,7 +414,7 @@ const char *message_name(uint16_t type)
         [MSG_WRITE] = "write",     [MSG_COMMIT] = "commit",
         [MSG_LIST] = "list",       [MSG_STAT] = "stat",
         [MSG_PACK] = "pack",       [MSG_UNPACK] = "unpack",
-        [MSG_CANCEL] = "cancel",
+        [MSG_CANCEL] = "cancel",   [MSG_POLICY] = "policy",
     };
 
     return type < sizeof names / sizeof *names ? names[type] : NULL;

@@ -16,7 +16,7 @@
 /* A peer of another major version is refused; a newer minor version only adds fields or types.
  * (A build that speaks an earlier one is what newer clients are tested with.) */
 #ifndef PROTOCOL_MINOR
-#define PROTOCOL_MINOR 1
+#define PROTOCOL_MINOR 2
 #endif
 enum { WIRE_VERSION_MAJOR = 1, WIRE_VERSION_MINOR = PROTOCOL_MINOR };
 
@@ -48,6 +48,9 @@ enum message_type {
     MSG_UNPACK = 22,    /* a tar stream into a folder; DONE */
     MSG_CANCEL = 23,    /* give up the operation with this id; it is answered by ERROR */
 
+    /* since 1.2 */
+    MSG_POLICY = 24, /* edits of the network policy; answered by POLICY_SET */
+
     /* answered or told by a sandbox */
     MSG_CREATED = 32,
     MSG_STARTED = 33, /* with the terminal's descriptor, if there is one */
@@ -63,6 +66,7 @@ enum message_type {
     MSG_FILES_OPENED = 43,
     MSG_FILE = 44,
     MSG_LISTED = 45,
+    MSG_POLICY_SET = 46, /* since 1.2: the policy as it is now */
 
     /* between a keeper and what runs inside only */
     MSG_READY = 64,  /* init runs */
@@ -70,6 +74,18 @@ enum message_type {
     MSG_KILL = 66,   /* end every process of a command */
     MSG_KILLED = 67, /* it is done, or could not be */
     MSG_GO = 68,     /* ids are mapped; with descriptors of mounts that needed the keeper */
+
+    /* between a keeper and its egress process only */
+    MSG_INSIDE = 80,  /* to egress: sandbox-side sockets, in the order of enum inside_socket */
+    MSG_SOCKETS = 81, /* from egress: it is short of sockets for published ports; to it: some */
+    MSG_DENIED = 82,  /* from egress: one struct denial (wire/denial.h) */
+    MSG_SYNC = 83,    /* to egress: tell what was refused so far; answered by SYNCED */
+    MSG_SYNCED = 84,
+    MSG_GENERATION = 85,   /* to egress: the fields of a new policy; answered by APPLIED */
+    MSG_APPLIED = 86,      /* with the number of flows that were cut */
+    MSG_EGRESS_FAULT = 87, /* from egress: why it cannot go on (wire/fault.h); it exits */
+    MSG_FINISH = 88, /* to egress: nobody is inside any more; it passes on what they have sent,
+                        and exits */
 };
 
 /** message_name() - a request's word: "read", "pack"; NULL for what is none */
@@ -188,6 +204,41 @@ enum field_tag {
     TAG_FIELD,
     TAG_VERDICT,
     TAG_HOW,
+
+    TAG_DENIAL = 208, /* repeated; holds fields of its own; since 1.2 from here on */
+    TAG_DENIAL_PROTOCOL,
+    TAG_DENIAL_NAME,
+    TAG_DENIAL_ADDRESS,
+    TAG_DENIAL_PORT,
+    TAG_DENIAL_RULE,
+    TAG_DENIAL_REASON,
+    TAG_DENIAL_BYTES,
+    TAG_DENIAL_AT_US,
+    TAG_DENIAL_REPEATED,
+    TAG_DENIAL_DROPPED,
+    TAG_POLICY_GENERATION, /* counts from 1; higher after each change */
+    TAG_REMOVE,            /* repeated: an entry of either list, as written */
+    TAG_FLOWS_CUT,
+    TAG_ADD_HOST,          /* repeated, NAME=ADDR: backend.add_hosts */
+    TAG_PUBLISHED,         /* repeated, [ADDR:]PORT:PORT with the port that was picked */
+    TAG_PROXY_CREDENTIALS, /* absolute path of a file of the host */
+};
+
+/* The sockets that egress holds inside the sandbox's network, in the order of INSIDE. */
+enum inside_socket {
+    INSIDE_TCP4, /* listens, IP_TRANSPARENT, at EGRESS_PORT of loopback */
+    INSIDE_TCP6,
+    INSIDE_UDP4, /* bound there, IP_TRANSPARENT, with IP_RECVORIGDSTADDR */
+    INSIDE_UDP6,
+    INSIDE_RAW4, /* sends whole IPv4 packets: how answers get their source address */
+    INSIDE_RAW6,
+    INSIDE_LOG, /* nfnetlink_log, bound to EGRESS_LOG_GROUP */
+    INSIDE__MAX,
+};
+
+enum {
+    EGRESS_PORT = 64999, /* of loopback inside: where every way out begins */
+    EGRESS_LOG_GROUP = 7,
 };
 
 /* INSPECT. The values of variables are told only to who asks for them, to keep them out of texts.
@@ -288,6 +339,21 @@ struct exit_report {
 void exit_report_encode(struct writer *w, const struct exit_report *x);
 int exit_report_decode(struct reader message, struct exit_report *ret);
 
+struct denial; /* wire/denial.h */
+
+/**
+ * exit_denial_encode() - one DENIAL of EXITED: an attempt to get out that was refused meanwhile
+ * @w: needs exit_denial_size() bytes
+ */
+void exit_denial_encode(struct writer *w, const struct denial *x);
+size_t exit_denial_size(const struct denial *x);
+
+/** exit_denial_next() - the next DENIAL of EXITED; 1, 0 at the end, -EPROTO */
+int exit_denial_next(struct reader *r, struct denial *ret);
+
+/** exit_denials_more() - how many more there were; 0 when it is not said */
+uint64_t exit_denials_more(struct reader message);
+
 /** exit_reason_name() - "exited", "timeout", "oom", "killed", "lifetime", "error" */
 const char *exit_reason_name(uint32_t reason);
 
@@ -321,6 +387,16 @@ struct step_report {
 
 void step_report_encode(struct writer *w, const struct step_report *x);
 int step_report_decode(struct reader message, struct step_report *ret);
+
+/* POLICY_SET: what may be reached from now on. */
+struct policy_report {
+    const char *network; /* as JSON: policy_stamp_decode() */
+    uint32_t generation; /* from 1, higher after each change */
+    uint32_t flows_cut;  /* connections that the policy before had let through */
+};
+
+void policy_report_encode(struct writer *w, const struct policy_report *x);
+int policy_report_decode(struct reader message, struct policy_report *ret);
 
 enum ended_by {
     ENDED_DESTROYED,

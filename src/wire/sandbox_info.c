@@ -51,6 +51,7 @@ static const struct row {
     {TAG_N_COMMANDS, U32, offsetof(struct sandbox_info, n_commands)},
     {TAG_KEEPER_PID, U32, offsetof(struct sandbox_info, keeper_pid)},
     {TAG_LANDLOCK_ABI, U32, offsetof(struct sandbox_info, landlock_abi)},
+    {TAG_POLICY_GENERATION, U32, offsetof(struct sandbox_info, policy_generation)},
 };
 
 static const char *text_at(const struct sandbox_info *x, size_t offset)
@@ -86,6 +87,8 @@ size_t sandbox_info_size(const struct sandbox_info *x)
     }
     for (size_t i = 0; i < x->n_labels; i++)
         size += FIELD_HEADER_BYTES + strlen(x->labels[i]) + 1;
+    for (size_t i = 0; i < x->n_published; i++)
+        size += FIELD_HEADER_BYTES + strlen(x->published[i]) + 1;
     return size;
 }
 
@@ -101,6 +104,8 @@ void sandbox_info_encode(struct writer *w, const struct sandbox_info *x)
     }
     for (size_t i = 0; i < x->n_labels; i++)
         field_put_string(w, TAG_LABEL, x->labels[i]);
+    for (size_t i = 0; i < x->n_published; i++)
+        field_put_string(w, TAG_PUBLISHED, x->published[i]);
 }
 
 static bool row_take(const struct row *row, const struct field *f, struct sandbox_info *x)
@@ -129,15 +134,22 @@ static bool row_take(const struct row *row, const struct field *f, struct sandbo
     return false;
 }
 
+/* One more of a list; those above its ceiling are passed over. */
+static bool list_take(const struct field *f, const char **list, size_t *n, size_t max)
+{
+    const char *text = field_string(f);
+
+    if (text && *n < max)
+        list[(*n)++] = text;
+    return text != NULL;
+}
+
 static bool info_take(const struct field *f, struct sandbox_info *x)
 {
-    if (f->tag == TAG_LABEL) {
-        const char *label = field_string(f);
-
-        if (label && x->n_labels < SANDBOX_LABELS_MAX)
-            x->labels[x->n_labels++] = label;
-        return label != NULL;
-    }
+    if (f->tag == TAG_LABEL)
+        return list_take(f, x->labels, &x->n_labels, SANDBOX_LABELS_MAX);
+    if (f->tag == TAG_PUBLISHED)
+        return list_take(f, x->published, &x->n_published, SANDBOX_PUBLISHED_MAX);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (rows[i].tag == f->tag)
             return row_take(&rows[i], f, x);

@@ -19,7 +19,7 @@ enum sandbox_state {
 /** sandbox_state_name() - "creating", "running", "paused", "ending", "gone"; "?" for others */
 const char *sandbox_state_name(uint32_t state);
 
-enum { SANDBOX_LABELS_MAX = 1024 };
+enum { SANDBOX_LABELS_MAX = 1024, SANDBOX_PUBLISHED_MAX = 256 };
 
 /* SANDBOX: one sandbox, without its variables' values. 0 or NULL: not known or none. */
 struct sandbox_info {
@@ -32,9 +32,12 @@ struct sandbox_info {
     uint64_t idle_us;                      /* its idle timeout */
     uint64_t disk_used_bytes, disk_limit_bytes, inodes_used, inodes_limit;
     uint64_t pids_limit;
-    uint32_t processes, n_commands, keeper_pid, landlock_abi;
+    uint32_t processes, n_commands, keeper_pid, landlock_abi, policy_generation;
     const char *labels[SANDBOX_LABELS_MAX]; /* K=V */
     size_t n_labels;
+    const char
+        *published[SANDBOX_PUBLISHED_MAX]; /* [ADDR:]PORT:PORT, with ports that were picked */
+    size_t n_published;
 };
 
 /** sandbox_info_size() - bytes that sandbox_info_encode() needs */

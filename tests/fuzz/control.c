@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "wire/control.h"
+#include "wire/denial.h"
 #include "base/guards.h"
 
 enum { STRINGS_MAX = 64 };
@@ -60,6 +61,50 @@ static void try_exit(struct reader message)
     check(x.wall_us == y.wall_us && x.reason == y.reason && x.start_stage == y.start_stage);
 }
 
+static bool same_denial(const struct denial *x, const struct denial *y)
+{
+    return x->protocol == y->protocol && x->port == y->port && x->bytes == y->bytes &&
+           x->at_us == y->at_us && x->repeated == y->repeated && x->dropped == y->dropped &&
+           strcmp(x->name, y->name) == 0 && strcmp(x->address, y->address) == 0 &&
+           strcmp(x->rule, y->rule) == 0 && strcmp(x->reason, y->reason) == 0;
+}
+
+static void try_denials(struct reader message)
+{
+    struct denial x, y;
+
+    while (exit_denial_next(&message, &x) > 0) {
+        size_t room = exit_denial_size(&x);
+        uint8_t *buf = malloc(room);
+
+        check(buf && x.protocol < DENIAL_PROTOCOL__MAX);
+        struct writer w = writer_over(buf, room);
+        exit_denial_encode(&w, &x);
+        check(!w.bad);
+        struct reader r = reader_over(buf, writer_len(&w));
+        check(exit_denial_next(&r, &y) == 1 && same_denial(&x, &y));
+        check(exit_denial_next(&r, &y) == 0);
+        free(buf);
+    }
+}
+
+static void try_policy(struct reader message)
+{
+    struct policy_report x, y;
+
+    if (policy_report_decode(message, &x) < 0)
+        return;
+    size_t room = strlen(x.network) + 64;
+    uint8_t *buf = malloc(room);
+    check(buf && x.generation > 0);
+    struct writer w = writer_over(buf, room);
+    policy_report_encode(&w, &x);
+    check(!w.bad && policy_report_decode(reader_over(buf, writer_len(&w)), &y) == 0);
+    check(strcmp(x.network, y.network) == 0 && x.generation == y.generation &&
+          x.flows_cut == y.flows_cut);
+    free(buf);
+}
+
 static void try_stream(struct reader message)
 {
     struct stream_data x;
@@ -93,6 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     try_exec(message);
     try_exit(message);
+    try_denials(message);
+    try_policy(message);
     try_stream(message);
     try_others(message);
     return 0;

@@ -60,6 +60,18 @@ RULE = encode(
     (Tag.ERROR_REMEDY, "Leave it out"))
 
 
+def denial(*texts, protocol=3, port=65535):
+    """A denial: TAG_DENIAL_PROTOCOL and what follows it."""
+    fields = [raw(209, struct.pack("<I", protocol)), raw(212, struct.pack("<I", port))]
+    return b"".join(fields + [raw(tag, text) for tag, text in texts])
+
+
+DENIAL = denial(
+    (210, b"example.org\0"), (211, b"198.18.0.2\0"), (213, b"allow_egress_to[2] 'example.org'\0"),
+    (214, b"its server name is another one\0"),
+    *((215 + i, struct.pack("<Q", n)) for i, n in enumerate((2**64 - 1, 1, 2, 3))))
+
+
 def entry(name, more=FILE):
     return raw(Tag.ENTRY, encode((Tag.NAME, name)) + more)
 
@@ -150,12 +162,126 @@ def lines(*messages):
     return b"".join(message + b"\n" for message in messages)
 
 
+def tls_extension(kind, data=b""):
+    return struct.pack(">HH", kind, len(data)) + data
+
+
+def tls_name(name, kind=0):
+    return bytes([kind]) + struct.pack(">H", len(name)) + name
+
+
+def tls_names(*names):
+    """The extension server_name."""
+    names = b"".join(names)
+    return tls_extension(0, struct.pack(">H", len(names)) + names)
+
+
+def client_hello(*extensions, piece=1 << 14, more=b"", session=b"s" * 32, version=0x303):
+    """A ClientHello in records of piece bytes; more: bytes within its last record."""
+    extensions = b"".join(extensions)
+    body = struct.pack(">H", version) + bytes(32) + bytes([len(session)]) + session
+    body += struct.pack(">HHHBB", 4, 0x1301, 0x1302, 1, 0) + struct.pack(">H", len(extensions)) + extensions
+    message = b"\1" + struct.pack(">I", len(body))[1:] + body + more
+    pieces = [message[at:at + piece] for at in range(0, len(message), piece)]
+    return b"".join(struct.pack(">BHH", 22, 0x301, len(part)) + part for part in pieces)
+
+
+TLS_NAME = tls_names(tls_name(b"example.org"))
+TLS_ECH = tls_extension(0xfe0d, b"\0\0\1\0\1\x55\0\x20" + bytes(32) + b"\0\x10" + bytes(16))
+TLS_PIECES = client_hello(TLS_NAME, piece=40)
+
+
+def http(text, pieces=7):
+    """A stream of requests, with the byte that seeds its pieces; line ends are written as plain ones."""
+    return bytes([pieces]) + text.replace("\n", "\r\n").encode("latin-1")
+
+
+HTTP_GET = "GET /a HTTP/1.1\nHost: example.org\n"
+HTTP_POST = "POST /a HTTP/1.1\nHost: example.org\n"
+HTTP_CHUNKED = HTTP_POST + "Transfer-Encoding: chunked\n\n"
+
+
 def window(file, *secrets, offset=1, limit=0, lines=255, bytes_max=255, piece=3):
     head = bytes([offset, limit, lines, bytes_max, piece, len(secrets)])
     return head + b"".join(bytes([len(s)]) + s for s in secrets) + file
 
 
+def dns_name(text):
+    """A name on the wire; bytes stay as they are, and end without the root."""
+    if isinstance(text, bytes):
+        return text
+    return b"".join(bytes([len(x)]) + x.encode() for x in text.split(".") if x) + b"\0"
+
+
+def dns(name, kind=1, records=(0, 0, 0), after=b"", flags=0x0100, questions=1, klass=1):
+    """A message with one question, and what comes after it."""
+    return struct.pack(">6H", 0x1234, flags, questions, *records) + dns_name(name) \
+        + struct.pack(">2H", kind, klass) + after
+
+
+def dns_record(name, kind, data, ttl=60, klass=1):
+    return dns_name(name) + struct.pack(">HHIH", kind, klass, ttl, len(data)) + data
+
+
+def dns_opt(size=1232, data=b"", version=0):
+    return dns_record("", 41, data, version << 16, size)
+
+
+def dns_result(name, *records, kind=1, flags=0x8180, more=b""):
+    return dns(name, kind, (len(records), 0, 0), b"".join(records) + more, flags)
+
+
+def netlink(kind, payload, number=1, length=None, flags=0):
+    """A message as the kernel sends it, in the order of this machine's bytes."""
+    return struct.pack("=IHHII", 16 + len(payload) if length is None else length, kind, flags, number, 0) + payload
+
+
+def attribute(kind, data, length=None):
+    return (struct.pack("=HH", 4 + len(data) if length is None else length, kind) + data).ljust(
+        (4 + len(data) + 3) & ~3, b"\0")
+
+
+def logged(packet, *more):
+    """The payload of a message of nfnetlink_log."""
+    return struct.pack(">BBH", 1, 0, 7) + attribute(10, b"\0") + attribute(9, packet) + b"".join(more)
+
+
+def ipv4(protocol, data, words=5, fragment=0):
+    head = struct.pack(">BBHHHBBH4s4s", 4 << 4 | words, 0, 0, 0, fragment, 64, protocol, 0, b"\x7f\0\0\1", b"\xcb\0q\t")
+    return head + bytes(words * 4 - 20) + data
+
+
+def ipv6(first, data):
+    return struct.pack(">IHBB16s16s", 6 << 28, 0, first, 64, bytes(15) + b"\1", b" \1\r\xb8" + bytes(12)) + data
+
+
+PORTS = struct.pack(">HHHH", 40000, 443, 8, 0)
+SEQUENCE = attribute(12, struct.pack(">I", 5))
+
+
 SEEDS = {
+    "address": {
+        name: text.encode()
+        for name, text in {
+            "empty": "", "v4": "203.0.113.7", "octal": "010.0.0.1", "hex": "0x7f.1", "number": "2130706433",
+            "short": "1.1.1", "big": "1.1.1.256", "range": "10.0.0.0/8", "host-bits": "10.0.0.1/8", "mask": "10.0.0.0/255.0.0.0",
+            "blanks": " 10.0.0.0/8\t", "v6": "2001:db8::1", "mapped": "::ffff:10.20.0.5", "nat64": "64:ff9b::a14:5",
+            "6to4": "2002:a14:5::1", "teredo": "2001:0:4136:e378:8000:63bf:3fff:fdd2", "zone": "fe80::1%eth0",
+            "brackets": "[::1]", "v6-range": "2001:db8::/32", "everything": "::/0", "longest": "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255/128",
+            "two-gaps": "1::2::3", "compatible": "::10.0.0.1",
+        }.items()
+    },
+    "url": {
+        name: text.encode()
+        for name, text in {
+            "empty": "", "https": "https://example.org/x?y#z", "http-port": "HTTP://Example.ORG:8080/", "plain": "example.org:443",
+            "v4": "203.0.113.7:80", "v6": "[2001:db8::1]:443", "mapped": "[::ffff:127.0.0.1]:80", "user": "https://user:pw@example.org/",
+            "escape": "https://example%2eorg/", "backslash": "https://example.org\\@evil.test/", "hash": "no.test#.ok.test:443",
+            "nul": "no.test\0.ok.test:443", "two-ports": "ok.test:443:80", "dot": "ok.test.:443", "dots": "ok.test..:443",
+            "octal": "http://017700000001/", "hex": "http://0x7f.1/", "ssh": "ssh://git@example.org:22/", "scheme": "gopher://x.test:70/",
+            "query": "https://example.org?x", "wide-dot": "ok\u3002test:443", "no-port": "example.org", "port-0": "example.org:0",
+        }.items()
+    },
     "frame": {
         "empty": b"",
         "header-only": frame(b""),
@@ -193,6 +319,11 @@ SEEDS = {
         "ended": encode((Tag.ENDED_BY, 99)),
         "number-of-two-bytes": raw(Tag.PID, b"ab"),
         "unknown-tag": raw(65535, b"new") + EXEC,
+        "exited-denials": EXITED + raw(Tag.DENIAL, DENIAL) * 2 + encode((Tag.DENIAL_DROPPED, 7), (Tag.POLICY_GENERATION, 2)),
+        "exited-denial-cut": EXITED + raw(Tag.DENIAL, DENIAL[:-1]),
+        "exited-denial-empty": EXITED + raw(Tag.DENIAL, b""),
+        "policy-set": encode((Tag.NETWORK, "{}"), (Tag.POLICY_GENERATION, 2), (Tag.FLOWS_CUT, 1)),
+        "policy-set-no-generation": encode((Tag.NETWORK, "{}")),
     },
     "destination": {
         "empty": b"",
@@ -215,6 +346,52 @@ SEEDS = {
         "user": b"file://" + b"u" * 50 + b":secret@host/x",
         "no-path": b"file://localhost",
         "relative": b"file:x",
+    },
+    "dns": {
+        "a": dns("WwW.example.org"),
+        "aaaa-opt": dns("example.org", 28, (0, 0, 1), dns_opt()),
+        "opt-small": dns("a.b", 1, (0, 0, 1), dns_opt(100)),
+        "opt-cookie": dns("a.b", 1, (0, 0, 1), dns_opt(4096, b"\0\x0a\0\x08abcdefgh")),
+        "opt-bad-option": dns("a.b", 1, (0, 0, 1), dns_opt(4096, b"\0\x0a\0\x09abcdefgh")),
+        "opt-version": dns("a.b", 1, (0, 0, 1), dns_opt(version=1)),
+        "opt-twice": dns("a.b", 1, (0, 0, 2), dns_opt() + dns_opt()),
+        "root": dns("", 2),
+        "any": dns("a.b", 255),
+        "null": dns("a.b", 10),
+        "txt-chaos": dns("version.bind", 16, klass=3),
+        "https": dns("a.b", 65),
+        "status": dns("a.b", flags=0x1000),
+        "qr": dns("a.b", flags=0x8000),
+        "tc": dns("a.b", flags=0x0200),
+        "two": dns("a.b", questions=2, after=dns_name("c.d") + b"\0\1\0\1"),
+        "none": dns("a.b", questions=0),
+        "more": dns("a.b", after=b"\0"),
+        "answer-in-question": dns("a.b", 1, (1, 0, 0), dns_record(b"\xc0\x0c", 1, b"\1\2\3\4")),
+        "nul": dns(b"\x05no\0ok\4test\0"),
+        "dot": dns(b"\x05no.ok\4test\0"),
+        "blank": dns("a b.test"),
+        "control": dns("a\tb.test"),
+        "beyond-ascii": dns(b"\4\xc3\xa9xx\4test\0"),
+        "pointer": dns(b"\xc0\x0c"),
+        "label-type": dns(b"\x41\0"),
+        "longest": dns(".".join(["a" * 63] * 3 + ["b" * 61])),
+        "too-long": dns(".".join(["a" * 63] * 3 + ["b" * 62])),
+        "cut": dns("example.org")[:-5],
+        "result": dns_result("a.test", dns_record(b"\xc0\x0c", 1, b"\1\2\3\4"), dns_record("A.test", 1, b"\5\6\7\x08")),
+        "result-v6": dns_result("a.test", dns_record(b"\xc0\x0c", 28, bytes(range(16))), kind=28),
+        "result-cname": dns_result(
+            "a.test", dns_record("b.test", 1, b"\1\2\3\4"), dns_record(b"\xc0\x0c", 5, b"\1b\xc0\x0e")),
+        "result-ring": dns_result(
+            "a.test", dns_record(b"\xc0\x0c", 5, b"\1b\xc0\x0e"), dns_record("b.test", 5, b"\xc0\x0c")),
+        "result-loop": dns_result("a.test", dns_record(b"\xc0\x18", 1, b"\1\2\3\4")),
+        "result-forward": dns_result("a.test", dns_record(b"\xc0\x22", 1, b"\1\2\3\4")),
+        "result-odd-alias": dns_result(
+            "a.test", dns_record(b"\xc0\x0c", 5, b"\3b.\0\0"), dns_record(b"\3b.\0\0", 1, b"\1\2\3\4")),
+        "result-short-data": dns_result("a.test", dns_record(b"\xc0\x0c", 1, b"\1\2\3")),
+        "result-tc": dns_result("a.test", flags=0x8380),
+        "result-nxdomain": dns_result("a.test", flags=0x8183),
+        "result-opt": dns("a.test", 1, (0, 0, 1), dns_opt(), flags=0x8180),
+        "result-many": dns_result("a.test", *[dns_record(b"\xc0\x0c", 1, bytes([1, 2, 3, n])) for n in range(40)]),
     },
     "document_json": {
         "empty": b"",
@@ -257,6 +434,19 @@ SEEDS = {
         "not-utf8": b"a: \xff\xfe\n",
         "pattern": b"allow: [*.example.com, fd00::]\n",
         "open-string": b"a: 'b\nc: d\n",
+    },
+    "denial": {
+        "all": DENIAL,
+        "cut": DENIAL[:-5],
+        "protocol-only": denial(port=0),
+        "no-protocol": raw(210, b"a\0"),
+        "unknown-protocol": denial(protocol=6),
+        "port-too-large": denial(port=65536),
+        "short-number": denial((215, b"1234")),
+        "long-text": denial((214, b"r" * 1023 + b"\0")),
+        "too-long-text": denial((214, b"r" * 1024 + b"\0")),
+        "not-terminated": denial((210, b"a")),
+        "twice": DENIAL + DENIAL,
     },
     "fault": {
         "empty": b"",
@@ -340,6 +530,15 @@ SEEDS = {
         "range-all": b"::/0",
         "host-bits": b"203.0.113.1/24",
         "mask": b"203.0.113.0/255.255.255.0",
+        "pin": b"db.example=10.20.0.7",
+        "pin-v6": b"A.test=fd00::1",
+        "publish": b"[::1]:0:80",
+        "publish-v4": b"0.0.0.0:8080:80",
+        "resolver": b"[2620:fe::fe]:53",
+        "proxy": b"http://proxy.example:3128/",
+        "proxy-user": b"http://me:pw@proxy.example",
+        "wide": b"::/1",
+        "deep": b"*.a.b.c.d.e.f.g.test:22",
         "wildcard-mask": b"203.0.113.0/0.0.0.255",
         "brackets": b"[2001:db8::]/32",
         "stamp": b'{"allow_egress_to":["ok.test"],"allow_egress_to_cidrs":["10.0.0.0/8","::1"],"block_network":true}',
@@ -378,12 +577,30 @@ SEEDS = {
                         (Tag.SIZE, 2**64 - 1), (Tag.MAX_BYTES, 1)),
         "fault-code": encode((Tag.ERROR_CODE, 4096), (Tag.PATH, "f")),
     },
+    "resolve": {
+        "question": struct.pack("<IB", 7, 1) + b"www.example.org",
+        "question-longest": struct.pack("<IB", 7, 1) + b".".join([b"a" * 63] * 3 + [b"a" * 61]),
+        "question-too-long": struct.pack("<IB", 7, 1) + b".".join([b"a" * 63] * 3 + [b"a" * 62]),
+        "question-kind": struct.pack("<IB", 7, 2) + b"example.org",
+        "question-dots": struct.pack("<IB", 7, 1) + b"a..b",
+        "question-zero": struct.pack("<IB", 7, 1) + b"a\0b",
+        "not-found": struct.pack("<IBBH", 1, 1, 0, 0),
+        "failed": struct.pack("<IBBH", 2, 2, 0, 0),
+        "found": struct.pack("<IBBH", 3, 0, 2, 0) + b"\4\x7f\0\0\1" + b"\0" * 12 + b"\6" + b"\xfe" * 16,
+        "found-cut": struct.pack("<IBBH", 3, 0, 2, 0) + b"\6" + b"\xfe" * 16,
+        "found-none": struct.pack("<IBBH", 3, 0, 0, 0),
+        "found-most": struct.pack("<IBBH", 3, 0, 32, 0) + (b"\6" + b"\xfe" * 16) * 32,
+        "found-long-v4": struct.pack("<IBBH", 3, 0, 1, 0) + b"\4" + b"\1" * 16,
+    },
     "sandbox_info": {
         "empty": b"",
         "sandbox": SANDBOX,
         "sandbox-cut": SANDBOX[:-1],
         "sandbox-no-id": encode((Tag.STATE, 1)),
         "sandbox-state": encode((Tag.SANDBOX_ID, "x"), (Tag.STATE, 5)),
+        "sandbox-published": encode(
+            (Tag.SANDBOX_ID, "x"), (Tag.POLICY_GENERATION, 3),
+            *((Tag.PUBLISHED, f"127.0.0.1:{i}:80") for i in range(300))),
         "sandbox-labels": encode((Tag.SANDBOX_ID, "x"), *((Tag.LABEL, f"k={i}") for i in range(70))),
         "commands": raw(Tag.COMMAND, COMMAND) * 2 + raw(Tag.COMMAND, encode((Tag.COMMAND_NUMBER, 7))),
         "command-cut": raw(Tag.COMMAND, COMMAND[:-1]),
@@ -396,6 +613,110 @@ SEEDS = {
         "rule-no-verdict": raw(Tag.RULE, encode((Tag.FIELD, "a"))),
         "features": raw(Tag.FEATURE, b"exec\0") + raw(Tag.BACKEND, b"x\0") + raw(Tag.FEATURE, b"\0"),
         "feature-no-nul": raw(Tag.FEATURE, b"exec\0") + raw(Tag.FEATURE, b"x"),
+    },
+    "http_head": {
+        "empty": b"",
+        "get": http(HTTP_GET + "\n"),
+        "one-byte-at-a-time": http(HTTP_POST + "Content-Length: 5\n\nhello" + HTTP_GET + "\n", 0),
+        "pipelined": http((HTTP_GET + "\n") * 4),
+        "old-with-host": http("GET / HTTP/1.0\nHost: example.org\nConnection: keep-alive\n\n"),
+        "length-and-coding": http(HTTP_POST + "Content-Length: 4\nTransfer-Encoding: chunked\n\n1\nZ\nQ"),
+        "coding-and-length": http(HTTP_POST + "Transfer-Encoding: chunked\nContent-Length: 4\n\n1\nZ\nQ"),
+        "coding-twice": http(HTTP_POST + "Transfer-Encoding: chunked\nTransfer-encoding: x\n\n0\n\n"),
+        "coding-list": http(HTTP_POST + "Transfer-Encoding: chunked, identity\n\n0\n\n"),
+        "coding-unknown": http(HTTP_POST + "Transfer-Encoding: xchunked\n\n0\n\n"),
+        "coding-tab": http(HTTP_POST + "Transfer-Encoding:\tchunked\n\n0\n\n"),
+        "coding-vertical-tab": http(HTTP_POST + "Transfer-Encoding:\x0bchunked\n\n0\n\n"),
+        "coding-old": http("POST / HTTP/1.0\nHost: a\nTransfer-Encoding: chunked\n\n0\n\n"),
+        "coding-underscore": http(HTTP_POST + "Transfer_Encoding: chunked\n\n0\n\n"),
+        "length-twice": http(HTTP_POST + "Content-Length: 5\nContent-Length: 5\n\nhello"),
+        "length-list": http(HTTP_POST + "Content-Length: 5, 5\n\nhello"),
+        "length-sign": http(HTTP_POST + "Content-Length: +5\n\nhello"),
+        "length-octal": http(HTTP_POST + "Content-Length: 010\n\nhello"),
+        "length-overflow": http(HTTP_POST + "Content-Length: 18446744073709551617\n\nhello"),
+        "length-most": http(HTTP_POST + "Content-Length: 999999999999999999\n\nhello"),
+        "folded": http(HTTP_GET + "A: b\n c\n\n"),
+        "folded-coding": http(HTTP_POST + "Transfer-Encoding:\n chunked\n\n0\n\n"),
+        "bare-lf": b"\7GET / HTTP/1.1\nHost: example.org\n\n",
+        "bare-lf-hides-host": http(HTTP_GET) + b"A: b\nHost: other.example\r\n\r\n",
+        "bare-cr": http(HTTP_GET) + b"A: b\rHost: other.example\r\n\r\n",
+        "nul": http(HTTP_GET + "A: \0\n\n"),
+        "space-before-colon": http("GET / HTTP/1.1\nHost : example.org\n\n"),
+        "space-first": http("GET / HTTP/1.1\n Host: example.org\n\n"),
+        "two-hosts": http(HTTP_GET + "Host: other.example\n\n"),
+        "no-host": http("GET / HTTP/1.1\nAccept: */*\n\n"),
+        "empty-host": http("GET / HTTP/1.1\nHost:\n\n"),
+        "host-upper-case": http("GET / HTTP/1.1\nHOST: EXAMPLE.Org:80\n\n"),
+        "host-user": http("GET / HTTP/1.1\nHost: user@example.org\n\n"),
+        "host-path": http("GET / HTTP/1.1\nHost: example.org/x\n\n"),
+        "host-port": http("GET / HTTP/1.1\nHost: example.org:8080\n\n"),
+        "host-port-large": http("GET / HTTP/1.1\nHost: example.org:65536\n\n"),
+        "host-v6": http("GET / HTTP/1.1\nHost: [2001:DB8::1]:80\n\n"),
+        "host-v6-open": http("GET / HTTP/1.1\nHost: [2001:db8::1\n\n"),
+        "absolute": http("GET http://EXAMPLE.org:80/x HTTP/1.1\nHost: example.org\n\n"),
+        "absolute-differs": http("GET http://other.example/x HTTP/1.1\nHost: example.org\n\n"),
+        "absolute-user": http("GET http://a@example.org/x HTTP/1.1\nHost: example.org\n\n"),
+        "absolute-no-path": http("GET http://example.org?q HTTP/1.1\nHost: example.org:80\n\n"),
+        "options": http("OPTIONS * HTTP/1.1\nHost: example.org\n\n"),
+        "connect": http("CONNECT example.org:443 HTTP/1.1\nHost: example.org\n\n"),
+        "http-2": http("PRI * HTTP/2.0\n\nSM\n\n"),
+        "http-0.9": http("GET /\n"),
+        "websocket": http(HTTP_GET + "Connection: Upgrade\nUpgrade: websocket\n\n" + HTTP_GET + "\n"),
+        "websocket-late": http(HTTP_GET + "\n" + HTTP_GET + "Connection: Upgrade\nUpgrade: websocket\n\n"),
+        "h2c": http(HTTP_GET + "Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AA\n\n"),
+        "connection-host": http(HTTP_GET + "Connection: close, host\n\n"),
+        "expect": http(HTTP_POST + "Expect: 100-continue\nContent-Length: 2\n\nxx"),
+        "get-body": http(HTTP_GET + "Content-Length: 3\n\nGET" + HTTP_GET + "\n"),
+        "head-body": http("HEAD / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n1\nx\n0\n\n"),
+        "chunks": http(HTTP_CHUNKED + "5\nhello\nA;x=\"y;z\"\n0123456789\n000\n\n" + HTTP_GET + "\n"),
+        "chunk-looks-like-end": http(HTTP_CHUNKED + "7\n0\n\nGE\n0\n\n" + HTTP_GET + "\n"),
+        "chunk-overflow": http(HTTP_CHUNKED + "10000000000000005\nhello\n"),
+        "chunk-sign": http(HTTP_CHUNKED + "-5\nhello\n"),
+        "chunk-prefix": http(HTTP_CHUNKED + "0x5\nhello\n"),
+        "chunk-space": http(HTTP_CHUNKED + "5 \nhello\n"),
+        "chunk-bare-lf": http(HTTP_CHUNKED) + b"5;a\nb\r\nhello\r\n0\r\n\r\n",
+        "chunk-extension-long": http(HTTP_CHUNKED + "5;" + "x" * 1100 + "\nhello\n"),
+        "chunk-end-wrong": http(HTTP_CHUNKED + "5\nhelloX\n0\n\n"),
+        "trailers": http(HTTP_CHUNKED + "0\nX-Sum: 1\nX-More:\n\n" + HTTP_GET + "\n"),
+        "trailer-host": http(HTTP_CHUNKED + "0\nA: b\nHost: other.example\n\n"),
+        "trailer-length": http(HTTP_CHUNKED + "0\nContent-Length: 5\n\n"),
+        "method-longest": http("M" * 31 + " / HTTP/1.1\nHost: a\n\n"),
+        "method-too-long": http("M" * 32),
+        "head-too-long": http(HTTP_GET + "A: " + "x" * 65536),
+        "tls": b"\7\x16\x03\x01\0\x40",
+        "answer": http("HTTP/1.1 200 OK\nContent-Length: 0\n\n"),
+        "answer-interim": http("HTTP/1.1 100 Continue\n\nHTTP/1.1 103 Hints\nA: b\n\nHTTP/1.0 404\n\n"),
+        "answer-switch": http("HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\n\n\x81"),
+        "answer-proxy": http("HTTP/1.0 200 Connection established\n\nSSH-2.0-x\n"),
+        "answer-bare-lf": b"\7HTTP/1.1 200 OK\n\n",
+    },
+    "netlink": {
+        "acknowledged": netlink(2, struct.pack("=i", 0) + bytes(16)),
+        "refused": netlink(2, struct.pack("=i", -1) + netlink(2560, bytes(4)) + attribute(1, b"no such thing\0")),
+        "no-error": netlink(2, struct.pack("=i", 5)),
+        "two": netlink(2, struct.pack("=i", 0) + bytes(16)) + netlink(3, bytes(4), 2),
+        "nested": netlink(16, attribute(0x8001, attribute(0x4002, attribute(3, b"abc")) + attribute(4, b""))),
+        "filling": netlink(16, attribute(1, b"a") + attribute(2, b"b")[:5]),
+        "too-long": netlink(16, b"abcd", length=2**32 - 1),
+        "too-short": netlink(16, b"abcd", length=15),
+        "attribute-too-long": netlink(16, attribute(1, b"abcd", length=65535)),
+        "attribute-too-short": netlink(16, attribute(1, b"abcd", length=3)),
+    },
+    "nflog": {
+        "tcp": logged(ipv4(6, PORTS), SEQUENCE),
+        "udp-options": logged(ipv4(17, PORTS, words=15)),
+        "icmp": logged(ipv4(1, b"\x08\0")),
+        "fragment": logged(ipv4(6, PORTS, fragment=0x2001), SEQUENCE),
+        "tcp6": logged(ipv6(6, PORTS), SEQUENCE),
+        "extensions": logged(ipv6(0, b"\x3c\1" + bytes(14) + b"\x2c\0" + bytes(6) + b"\x33\0" + bytes(6) + b"\x11\1" +
+                                  bytes(10) + PORTS)),
+        "endless-extensions": logged(ipv6(0, bytes(128))),
+        "later-fragment6": logged(ipv6(44, b"\6\0\0\x08" + bytes(4) + PORTS)),
+        "half-header": logged(ipv4(6, b"")[:19]),
+        "small-header": logged(b"\x44" + ipv4(6, PORTS)[1:]),
+        "no-packet": logged(b"\x5f" * 40),
+        "none": struct.pack(">BBH", 1, 0, 7),
+        "trailing": logged(ipv4(6, PORTS), b"\3\0\0\0"),
     },
     "json_scan": {
         "empty": b"",
@@ -539,6 +860,46 @@ SEEDS = {
         "pax-global-path": tar_pax(b"10 path=x\n", b"g"),
         "binary-size-too-large": tar_entry("x", size=2**63),
         "binary-size": tar_entry("x", size=2**62),
+    },
+    # The seeds real-* beside these were caught from the clients in their names.
+    "tls_hello": {
+        "empty": b"",
+        "name": client_hello(TLS_NAME),
+        "many-records": client_hello(TLS_NAME, piece=7),
+        "one-byte-records": client_hello(TLS_NAME, piece=1),
+        "larger-than-a-record": client_hello(tls_extension(21, bytes(20000)), TLS_NAME),
+        "larger-than-allowed": client_hello(tls_extension(21, bytes(65400))),
+        "records-larger-than-allowed": client_hello(tls_extension(21, bytes(12000)), piece=1),
+        "no-name": client_hello(tls_extension(43, b"\2\3\4")),
+        "address-as-name": client_hello(tls_names(tls_name(b"192.0.2.1"))),
+        "two-names": client_hello(tls_names(tls_name(b"example.org"), tls_name(b"other.example"))),
+        "two-kinds": client_hello(tls_names(tls_name(b"other", 1), tls_name(b"example.org"))),
+        "two-lists": client_hello(TLS_NAME, TLS_NAME),
+        "empty-list": client_hello(tls_names()),
+        "empty-name": client_hello(tls_names(tls_name(b""))),
+        "zero-byte": client_hello(tls_names(tls_name(b"example.org\0.other.example"))),
+        "longest-name": client_hello(tls_names(tls_name(b"a" * 255))),
+        "too-long-name": client_hello(tls_names(tls_name(b"a" * 256))),
+        "odd-bytes": client_hello(tls_names(tls_name(b" EXAMPLE\x01\xff."))),
+        "ech": client_hello(TLS_ECH, TLS_NAME),
+        "ech-without-name": client_hello(TLS_ECH),
+        "grease": client_hello(tls_extension(0x1a1a), TLS_NAME, TLS_ECH, tls_extension(0xaaaa, b"\0")),
+        "grease-twice": client_hello(tls_extension(0x1a1a), TLS_NAME, tls_extension(0x1a1a)),
+        "early-data": client_hello(TLS_NAME, tls_extension(42)) + b"\x14\3\3\0\1\1\x17\3\3\0\3abc",
+        "sslv2": b"\x80\x2e\1\3\1\0\x15\0\0\0\x10\1\0\x80" + bytes(34),
+        "sslv2-version": client_hello(TLS_NAME, version=0x002),
+        "alert-first": b"\x15\3\1\0\2\2\x28" + client_hello(TLS_NAME),
+        "alert-within": TLS_PIECES[:45] + b"\x15\3\1\0\2\1\0" + TLS_PIECES[45:],
+        "server-hello": b"\x16\3\1\0\x30\2" + bytes(47),
+        "dtls": b"\x16\xfe\xff" + bytes(20),
+        "truncated": client_hello(TLS_NAME)[:-5],
+        "cut-header": client_hello(TLS_NAME)[:3],
+        "trailing-in-record": client_hello(TLS_NAME, more=b"\x0e\0\0\0"),
+        "trailing-record": client_hello(TLS_NAME) + client_hello(TLS_NAME),
+        "empty-record": TLS_PIECES[:45] + b"\x16\3\1\0\0" + TLS_PIECES[45:],
+        "record-too-large": b"\x16\3\1\x40\1\1\0\x3f\xfd",
+        "session-too-long": client_hello(TLS_NAME, session=b"s" * 33),
+        "http": b"GET / HTTP/1.1\r\n\r\n",
     },
     "tool_arguments": {
         "empty": b"",

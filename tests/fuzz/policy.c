@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The texts of a network policy: a destination, an entry of each list, a stamp. Whatever is taken
- * is the same after another trip, and a name that is taken can be read in one way only.
+ * is the same after another trip, and a name that is taken can be read in one way only. The index
+ * of names finds what a search through the list finds, and what the kernel would let on is never
+ * less than what is allowed.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +11,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "core/policy.h"
+#include "core/policy_reach.h"
+#include "core/published.h"
+#include "core/upstream.h"
 #include "base/guards.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,6 +42,88 @@ static void build(struct policy_input in, struct policy *ret)
     check(policy_build(&in, ret, &problems) == 0);
 }
 
+/* What the index must find, by its definition. */
+static const struct policy_host *find_linear(const struct policy *p, const struct host_name *name,
+                                             uint16_t port)
+{
+    for (size_t i = 0; i < p->n_hosts; i++)
+        if ((port == 0 || p->hosts[i].rule.port == port) &&
+            host_rule_matches(&p->hosts[i].rule, name))
+            return &p->hosts[i];
+    return NULL;
+}
+
+static bool is_below(const struct host_name *name, const struct host_name *parent)
+{
+    size_t n = strlen(name->text), m = strlen(parent->text);
+
+    return n > m && name->text[n - m - 1] == '.' && strcmp(name->text + n - m, parent->text) == 0;
+}
+
+static void check_found(const struct policy *p, const struct host_name *name, uint16_t port)
+{
+    const struct policy_host *any = find_linear(p, name, 0);
+    bool exact = false, above = false;
+
+    check(policy_find_host(p, name, port) == find_linear(p, name, port));
+    check(policy_find_host(p, name, 0) == any);
+    for (size_t i = 0; i < p->n_hosts; i++) {
+        const struct host_rule *rule = &p->hosts[i].rule;
+        const bool same = strcmp(rule->name.text, name->text) == 0;
+
+        exact = exact || (same && !rule->wildcard);
+        above = above || (same && rule->wildcard) || is_below(&rule->name, name);
+    }
+    check(policy_name_by_wildcard(p, name) == (any && !exact));
+    check(policy_name_kind(p, name) == (p->open || any ? POLICY_NAME_LISTED
+                                        : above        ? POLICY_NAME_ANCESTOR
+                                                       : POLICY_NAME_UNLISTED));
+}
+
+/* Asks for every host of a policy, for its parents, and for a name below each. */
+static void check_index(const struct policy *p)
+{
+    for (size_t i = 0; i < p->n_hosts && i < 64; i++) {
+        const struct host_rule *rule = &p->hosts[i].rule;
+        struct host_name name;
+
+        for (const char *at = rule->name.text; at; at = strchr(at, '.')) {
+            at += at[0] == '.';
+            (void)snprintf(name.text, sizeof name.text, "%s", at);
+            check_found(p, &name, rule->port);
+        }
+        if (snprintf(name.text, sizeof name.text, "x.%s", rule->name.text) <= HOST_NAME_BYTES_MAX)
+            check_found(p, &name, rule->port);
+    }
+}
+
+static bool is_in(const struct policy_interval *items, size_t n, const struct address *a)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(items[i].first, a->bytes, sizeof items[i].first) <= 0 &&
+            memcmp(a->bytes, items[i].last, sizeof items[i].last) <= 0)
+            return true;
+    return false;
+}
+
+/* An allowed address passes; with a closed network one that passes is allowed. */
+static void check_reach(const struct policy *p, const struct address *a, bool allowed)
+{
+    const struct address to = address_unmapped(a);
+    struct error err = ERROR_INIT;
+    struct policy_pool pool;
+    struct policy_reach r;
+    struct address inner;
+
+    if (policy_pool_choose(p, &pool, &err) < 0)
+        return; /* the ranges leave no room for it */
+    check(policy_pool_free(p, &pool) && policy_reach_build(p, &pool, &r) == 0);
+    bool passes = to.family == ADDRESS_V4 ? is_in(r.v4, r.n_v4, &to) : is_in(r.v6, r.n_v6, &to);
+    check(!allowed || passes);
+    check(!passes || allowed || p->open || address_embedded(&to, &inner, NULL));
+    policy_reach_done(&r);
+}
+
 /* Decides under a closed and an open policy. */
 static void check_decisions(const struct policy_destination *to)
 {
@@ -57,8 +143,14 @@ static void check_decisions(const struct policy_destination *to)
     for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
         policy_decide(&policies[i], to, &d);
         check(d.explanation[0] != '\0' && (!d.allowed || d.remedy[0] == '\0'));
-        if (d.allowed && !to->by_name)
-            check(policy_may_dial(&policies[i], &to->address));
+        if (to->by_name) {
+            check_found(&policies[i], &to->name, to->port);
+            continue;
+        }
+        check(!d.allowed || policy_may_dial(&policies[i], &to->address));
+        check_reach(&policies[i], &to->address, d.allowed);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
         policy_done(&policies[i]);
     }
 }
@@ -115,6 +207,63 @@ static void try_entries(const char *text)
     }
 }
 
+/* One entry as a policy of its own, and as a pin. */
+static void try_policy(const char *text)
+{
+    const char *const own[] = {text, "*.test"}, *const pins[] = {text, "a.test=10.0.0.1"};
+    const struct policy_list list = {.items = own, .n = 1};
+    struct policy_input in = {.block_network = true, .allow_egress_to = list};
+    struct problems problems = {0};
+    struct policy p;
+
+    if (policy_build(&in, &p, &problems) == 0) {
+        check_index(&p);
+        policy_done(&p);
+    }
+    problems_done(&problems);
+    in = (struct policy_input){.block_network = true, .allow_egress_to_cidrs = list};
+    if (policy_build(&in, &p, &problems) == 0) {
+        const struct policy_destination to = {.address = p.ranges[0].range.base, .port = 1};
+        struct policy_decision d;
+
+        policy_decide(&p, &to, &d);
+        check_reach(&p, &to.address, d.allowed);
+        policy_done(&p);
+    }
+    problems_done(&problems);
+    in = (struct policy_input){.add_hosts = {.items = pins, .n = ARRAY_SIZE(pins)}};
+    if (policy_build(&in, &p, &problems) == 0) {
+        const struct policy_pin *pin = policy_pin_next(&p, &p.pins[0].name, NULL);
+
+        check(pin == &p.pins[0]);
+        check_name(&pin->name);
+        policy_done(&p);
+    }
+    problems_done(&problems);
+}
+
+/* What stands on the host's side. */
+static void try_upstream(const char *text)
+{
+    char again[PUBLISHED_TEXT_BYTES], again2[PUBLISHED_TEXT_BYTES];
+    struct error err = ERROR_INIT, resolver_err = ERROR_INIT, proxy_err = ERROR_INIT;
+    struct published x, y;
+    struct proxy_url url;
+    struct address a;
+    uint16_t port;
+
+    if (published_parse(text, &x, &err) == 0) {
+        published_format(&x, again);
+        check(x.port > 0 && published_parse(again, &y, &err) == 0);
+        published_format(&y, again2);
+        check(strcmp(again, again2) == 0);
+    }
+    if (resolver_parse(text, &a, &port, &resolver_err) == 0)
+        check(port > 0);
+    if (proxy_parse(text, &url, &proxy_err) == 0)
+        check(url.port > 0 && url.host[0] != '\0' && !strchr(text, '@'));
+}
+
 static void try_stamp(const char *text, size_t n)
 {
     struct error err = ERROR_INIT;
@@ -129,6 +278,7 @@ static void try_stamp(const char *text, size_t n)
     check(policy_stamp_decode(first, strlen(first), &again, &err) == 0);
     check(policy_stamp_encode(&again, &second) == 0);
     check(strcmp(first, second) == 0);
+    check_index(&p);
     check(policy_describe(&p, &words) == 0 && words[0] != '\0');
     free(first);
     free(second);
@@ -154,6 +304,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     try_destination(exact, size);
     try_stamp(exact, size);
     try_entries(text);
+    try_policy(text);
+    try_upstream(text);
     free(text);
     free(exact);
     return 0;

@@ -38,7 +38,7 @@ static void try_sandbox(struct reader message)
 
     if (sandbox_info_decode(message, &x) < 0)
         return;
-    check(x.id && x.n_labels <= SANDBOX_LABELS_MAX);
+    check(x.id && x.n_labels <= SANDBOX_LABELS_MAX && x.n_published <= SANDBOX_PUBLISHED_MAX);
     check(strcmp(sandbox_state_name(x.state), "?") != 0);
     struct writer w = exact_writer(sandbox_info_size(&x));
     sandbox_info_encode(&w, &x);
@@ -53,6 +53,9 @@ static void try_sandbox(struct reader message)
     check(x.n_labels == y.n_labels);
     for (size_t i = 0; i < x.n_labels; i++)
         check(strcmp(x.labels[i], y.labels[i]) == 0);
+    check(x.n_published == y.n_published);
+    for (size_t i = 0; i < x.n_published; i++)
+        check(strcmp(x.published[i], y.published[i]) == 0);
     free(w.start);
 }
 

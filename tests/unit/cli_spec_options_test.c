@@ -190,7 +190,8 @@ static void every_option_sets_its_field(void **state)
          "--backend modal --image debian:12 --volume /usr:/data:ro --input /etc/passwd=in "
          "-w /work --user 5:6 --hostname box -e A=1 --allow a.example --allow-cidr 203.0.113.0/24 "
          "-p 8080:80 -m 1G --cpu 0.5 --disk 2M --pids 7 --lifetime 90 --idle-timeout 1m --owner me "
-         "--tag k=v --resolver 9.9.9.9 --proxy http://p:1");
+         "--tag k=v --resolver 9.9.9.9 --proxy http://p:1 --add-host a.example=10.0.0.1 "
+         "--add-host a.example=fd00::1 --proxy-credentials /etc/passwd");
     assert_string_equal(s->backend, "modal");
     assert_string_equal(s->image, "debian:12");
     assert_string_equal(s->volumes[0].guest, "/data");
@@ -212,6 +213,9 @@ static void every_option_sets_its_field(void **state)
     assert_string_equal(s->tags.items[0], "k=v");
     assert_string_equal(s->resolver, "9.9.9.9");
     assert_string_equal(s->proxy, "http://p:1");
+    assert_int_equal(s->add_hosts.n, 2);
+    assert_string_equal(s->add_hosts.items[1], "a.example=fd00::1");
+    assert_string_equal(s->proxy_credentials, "/etc/passwd");
     good(l,
          "--open-network --allow-private 10.0.0.0/8 --egress-enforcement inspect --max-cost 1.5");
     assert_false(s->block_network);

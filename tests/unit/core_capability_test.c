@@ -109,7 +109,9 @@ static void every_backend_keeps_just_the_networks_it_can(void **state)
         uint32_t facts;
         bool kept[N_REQUESTS];
     } rows[] = {
-        {"local", 0, {[NONE] = true}},
+        {"local",
+         0,
+         {[NONE] = true, [HOSTS] = true, [RANGES] = true, [BOTH] = true, [OPEN] = true}},
         {"modal", 0, {[NONE] = true, [RANGES] = true, [OPEN] = true}},
         {"modal",
          FACT_BIT(FACT_NAMES_SUFFICE),
@@ -245,19 +247,67 @@ static void what_the_local_backend_cannot_keep_becomes_a_problem_each(void **sta
     s.memory_bytes = LIMIT_GIB;
     s.cpu_milli = 500;
     s.pids = 100;
-    add(&s.publish, "80:80");
+    add(&s.prices, "run=1");
     set(&s.egress_enforcement, "inspect");
     assert_false(capability_check(&b.capability, &s, &results));
     capability_problems(&results, b.name, &problems);
     assert_int_equal(problems.n, 4);
-    assert_string_equal(problems.items[0].field, "backend.publish");
-    assert_string_equal(problems.items[1].field, "backend.cpu");
-    assert_string_equal(problems.items[2].field, "backend.memory");
-    assert_string_equal(problems.items[3].field, "backend.egress_enforcement");
-    assert_non_null(strstr(problems.items[2].message, "the backend local refuses it: "));
-    assert_non_null(problems.items[2].remedy);
+    assert_string_equal(problems.items[0].field, "backend.cpu");
+    assert_string_equal(problems.items[1].field, "backend.memory");
+    assert_string_equal(problems.items[2].field, "backend.egress_enforcement");
+    assert_string_equal(problems.items[3].field, "backend.prices");
+    assert_non_null(strstr(problems.items[1].message, "the backend local refuses it: "));
+    assert_non_null(problems.items[1].remedy);
     problems_done(&problems);
     spec_done(&s);
+}
+
+static void the_local_backend_says_who_keeps_which_network(void **state)
+{
+    const struct backend b = find("local");
+    struct spec s = default_spec();
+
+    (void)state;
+    assert_non_null(strstr(result_of(&b, &s, SPEC_FIELD_BLOCK_NETWORK).how, "but loopback, name"));
+    add(&s.allow_egress_to, "host.example");
+    assert_non_null(strstr(result_of(&b, &s, SPEC_FIELD_BLOCK_NETWORK).how, "not listed"));
+    assert_string_equal(result_of(&b, &s, SPEC_FIELD_ALLOW_EGRESS_TO).by, "atoll's egress process");
+    spec_done(&s);
+    s = default_spec();
+    s.block_network = false;
+    add(&s.private_cidrs, "10.0.0.0/8");
+    assert_non_null(strstr(result_of(&b, &s, SPEC_FIELD_BLOCK_NETWORK).how, "public addresses"));
+    assert_string_equal(result_of(&b, &s, SPEC_FIELD_PRIVATE_CIDRS).by, "the kernel");
+    spec_done(&s);
+}
+
+static void proxies_are_spoken_to_by_http_alone(void **state)
+{
+    static const struct {
+        const char *proxy;
+        enum capability_verdict verdict;
+    } rows[] = {
+        {"http://proxy.example:3128", CAPABILITY_ENFORCED},
+        {"https://proxy.example:3128", CAPABILITY_REFUSED},
+        {"socks5://proxy.example:1080", CAPABILITY_REFUSED},
+    };
+    const struct backend local = find("local"), modal = find("modal");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct spec s = default_spec();
+
+        set(&s.proxy, rows[i].proxy);
+        set(&s.proxy_credentials, "/etc/hosts");
+        add(&s.add_hosts, "host.example=10.0.0.1");
+        assert_int_equal(verdict_of(&local, &s, SPEC_FIELD_PROXY), rows[i].verdict);
+        assert_int_equal(verdict_of(&local, &s, SPEC_FIELD_ADD_HOSTS), CAPABILITY_ENFORCED);
+        assert_int_equal(verdict_of(&local, &s, SPEC_FIELD_PROXY_CREDENTIALS), CAPABILITY_ENFORCED);
+        assert_int_equal(verdict_of(&modal, &s, SPEC_FIELD_PROXY), CAPABILITY_REFUSED);
+        assert_int_equal(verdict_of(&modal, &s, SPEC_FIELD_ADD_HOSTS), CAPABILITY_REFUSED);
+        assert_int_equal(verdict_of(&modal, &s, SPEC_FIELD_PROXY_CREDENTIALS), CAPABILITY_REFUSED);
+        spec_done(&s);
+    }
 }
 
 static void a_lifetime_must_be_in_the_range_of_the_service(void **state)
@@ -644,6 +694,8 @@ int main(void)
         cmocka_unit_test(the_defaults_state_nothing),
         cmocka_unit_test(the_local_backend_keeps_the_default_spec),
         cmocka_unit_test(what_the_local_backend_cannot_keep_becomes_a_problem_each),
+        cmocka_unit_test(the_local_backend_says_who_keeps_which_network),
+        cmocka_unit_test(proxies_are_spoken_to_by_http_alone),
         cmocka_unit_test(a_lifetime_must_be_in_the_range_of_the_service),
         cmocka_unit_test(modal_takes_names_without_ports_and_public_ranges_of_ipv4),
         cmocka_unit_test(an_owner_and_an_idle_timeout_exclude_each_other_on_modal),

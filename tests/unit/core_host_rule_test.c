@@ -242,6 +242,24 @@ static void names_match_by_whole_labels_in_any_case(void **state)
             fail_msg("'%s' by '%s'", rows[i].asked, rows[i].rule);
 }
 
+static void a_star_stands_for_few_and_short_labels(void **state)
+{
+    char name[HOST_NAME_BYTES_MAX + 1];
+
+    (void)state;
+    assert_true(lists("*.wild.test", "e.d.c.b.a.wild.test", 19));
+    assert_false(lists("*.wild.test", "f.e.d.c.b.a.wild.test", 21));
+    for (size_t n = HOST_WILDCARD_BYTES_MAX - 1; n <= HOST_WILDCARD_BYTES_MAX + 1; n++) {
+        memset(name, 'a', n);
+        name[50] = '.';
+        memcpy(name + n, ".wild.test", sizeof ".wild.test");
+        assert_int_equal(lists("*.wild.test", name, strlen(name)), n <= HOST_WILDCARD_BYTES_MAX);
+        /* A name that is listed itself may be as long as it likes. */
+        assert_true(lists(name, name, strlen(name)));
+    }
+    assert_false(host_wildcard_holds("a", 0));
+}
+
 /* Names that somebody after us may read as another: none is a name, so none is compared. */
 static void an_odd_name_is_no_name(void **state)
 {
@@ -333,6 +351,8 @@ static void a_name_is_read_to_its_length_and_no_further(void **state)
     assert_string_equal(name.text, "ok.test");
     assert_int_equal(host_name_read("xn--bcher-kva.ok.test", 21, &name), 0);
     assert_string_equal(name.text, "xn--bcher-kva.ok.test");
+    assert_int_equal(host_name_read("_http._tcp.host.example", 23, &name), 0);
+    assert_string_equal(host_name_of_service(&name), "host.example");
     assert_int_equal(host_name_read("localhost", 9, &name), 0);
     for (size_t n = 1; n < 7; n++) { /* truncated twins are other names */
         assert_int_equal(host_name_read("ok.test", n, &name), 0);
@@ -358,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_wrong_entry_is_refused_with_what_to_write),
         cmocka_unit_test(lengths_have_ceilings),
         cmocka_unit_test(names_match_by_whole_labels_in_any_case),
+        cmocka_unit_test(a_star_stands_for_few_and_short_labels),
         cmocka_unit_test(an_odd_name_is_no_name),
         cmocka_unit_test(an_over_long_name_is_no_name),
         cmocka_unit_test(a_name_is_read_to_its_length_and_no_further),

@@ -63,33 +63,37 @@ static void a_policy_is_described_in_plain_lines(void **state)
     assert_described(&closed,
                      "The sandbox has no network: nothing leaves it and no name resolves.\n");
     assert_described(
-        &both, "The network of the sandbox is blocked but for what is listed here.\n"
-               "It may reach these hosts, by name: ok.test (TLS on port 443), *.wild.test (TLS on "
-               "port 443), "
-               "web.test (HTTP on port 80), git.test (TCP on port 22).\n"
-               "A star stands for one or more parts of a name, never for none.\n"
-               "A host whose address is private, loopback or metadata is refused unless a range "
-               "lists that "
-               "address.\n"
-               "It may reach these addresses, on any port: 203.0.113.7/32, 169.254.0.0/16.\n"
-               "Among them is 169.254.169.254, where clouds hand out credentials of the host.\n"
-               "Other names do not resolve, and any other connection is refused at once; trying "
-               "again does not "
-               "help.\n");
+        &both,
+        "The network of the sandbox is blocked but for what is listed here.\n"
+        "It may reach these hosts, by name: ok.test (TLS on port 443), *.wild.test (TLS on "
+        "port 443), "
+        "web.test (HTTP on port 80), git.test (TCP on port 22).\n"
+        "A star stands for 1 to 5 parts of a name, never for none.\n"
+        "Hosts take no UDP; on port 443 the TLS server name has to be the host's, and on port "
+        "80 the Host of each request.\n"
+        "A host whose address is private, loopback or metadata is refused unless a range "
+        "lists that address, or the spec gives it (backend.add_hosts).\n"
+        "It may reach these addresses, on any port, by TCP and UDP: 203.0.113.7/32, "
+        "169.254.0.0/16.\n"
+        "Among them is 169.254.169.254, where clouds hand out credentials of the host.\n"
+        "Other names do not resolve, and any other connection is refused at once; trying "
+        "again does not "
+        "help.\n");
     assert_described(
         &ranges,
         "The network of the sandbox is blocked but for what is listed here.\n"
-        "It may reach these addresses, on any port: fd00::/9.\n"
+        "It may reach these addresses, on any port, by TCP and UDP: fd00::/9.\n"
         "Among them is fd00:ec2::254, where clouds hand out credentials of the host.\n"
         "No name resolves, and any other connection is refused at once; trying again does not "
         "help.\n");
     assert_described(&open,
                      "The network of the sandbox is open: it may reach every public address.\n"
-                     "Private, loopback, link-local and metadata addresses are refused.\n");
-    assert_described(&private,
-                     "The network of the sandbox is open: it may reach every public address.\n"
-                     "Of private and other special addresses it may reach these: 10.0.0.0/8.\n"
-                     "Other private, loopback, link-local and metadata addresses are refused.\n");
+                     "Private, loopback, link-local and metadata addresses are refused at once.\n");
+    assert_described(
+        &private,
+        "The network of the sandbox is open: it may reach every public address.\n"
+        "Of private and other special addresses it may reach these: 10.0.0.0/8.\n"
+        "Other private, loopback, link-local and metadata addresses are refused at once.\n");
 }
 
 static void a_long_list_is_described_in_part(void **state)

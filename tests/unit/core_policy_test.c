@@ -273,8 +273,8 @@ static void other_odd_ranges_are_refused(void **state)
 
 static void a_list_has_a_ceiling(void **state)
 {
-    static char texts[POLICY_ENTRIES_MAX + 1][24];
-    static const char *items[POLICY_ENTRIES_MAX + 1];
+    static char texts[POLICY_HOSTS_MAX + 1][24];
+    static const char *items[POLICY_HOSTS_MAX + 1];
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
@@ -282,14 +282,167 @@ static void a_list_has_a_ceiling(void **state)
         items[i] = texts[i];
     }
     struct policy_input in = {.block_network = true,
-                              .allow_egress_to = {.items = items, .n = POLICY_ENTRIES_MAX}};
+                              .allow_egress_to = {.items = items, .n = POLICY_HOSTS_MAX}};
     struct policy policy = build(&in);
-    assert_int_equal(policy.n_hosts, POLICY_ENTRIES_MAX);
+    assert_int_equal(policy.n_hosts, POLICY_HOSTS_MAX);
     policy_done(&policy);
     in.allow_egress_to.n++;
     struct problems p = refused(&in);
-    assert_problem(&p, "spec.allow_egress_to", "1025 entries", "wildcards");
+    assert_problem(&p, "spec.allow_egress_to", "16385 entries", "wildcards");
     problems_done(&p);
+    for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+        (void)snprintf(texts[i], sizeof texts[i], "10.%zu.%zu.%zu", i >> 16, i >> 8 & 255, i & 255);
+    in.allow_egress_to.n = 0;
+    in.allow_egress_to_cidrs = (struct policy_list){.items = items, .n = POLICY_RANGES_MAX + 1};
+    p = refused(&in);
+    assert_problem(&p, "spec.allow_egress_to_cidrs", "1025 entries", "ranges");
+    problems_done(&p);
+}
+
+static void the_hosts_together_have_a_ceiling_in_bytes(void **state)
+{
+    static char text[HOST_NAME_BYTES_MAX + 1];
+    static const char *items[POLICY_HOSTS_BYTES_MAX / HOST_NAME_BYTES_MAX + 1];
+
+    (void)state;
+    memset(text, 'a', sizeof text - 1);
+    for (size_t i = 50; i < sizeof text - 1; i += 50)
+        text[i] = '.';
+    for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+        items[i] = text;
+    struct policy_input in = {.block_network = true,
+                              .allow_egress_to = {.items = items, .n = ARRAY_SIZE(items) - 1}};
+    struct policy policy = build(&in);
+    assert_int_equal(policy.n_hosts, 1);
+    policy_done(&policy);
+    in.allow_egress_to.n++;
+    struct problems p = refused(&in);
+    assert_problem(&p, "spec.allow_egress_to", "bytes together", "wildcards");
+    problems_done(&p);
+}
+
+/* Pins */
+
+static void pins_are_kept_in_order_and_without_duplicates(void **state)
+{
+    struct policy_input in = {
+        .block_network = true,
+        .allow_egress_to = LIST("a.example", "*.b.example:5432"),
+        .add_hosts = LIST("A.Example=10.0.0.1", "x.b.example=fd00::1", "a.example=10.0.0.1",
+                          "a.example=127.0.0.1"),
+    };
+    struct policy p = build(&in);
+    struct host_name name = {"a.example"}, other = {"x.b.example"}, none = {"y.b.example"};
+    char text[ADDRESS_TEXT_BYTES];
+
+    (void)state;
+    assert_int_equal(p.n_pins, 3);
+    const struct policy_pin *pin = policy_pin_next(&p, &name, NULL);
+    assert_int_equal(pin->index, 0);
+    pin = policy_pin_next(&p, &name, pin);
+    assert_int_equal(pin->index, 3);
+    address_format(&pin->address, text);
+    assert_string_equal(text, "127.0.0.1");
+    assert_null(policy_pin_next(&p, &name, pin));
+    pin = policy_pin_next(&p, &other, NULL);
+    assert_int_equal(pin->index, 1);
+    assert_null(policy_pin_next(&p, &other, pin));
+    assert_null(policy_pin_next(&p, &none, NULL));
+    policy_done(&p);
+    in = (struct policy_input){.add_hosts = LIST("db=10.0.0.1")}; /* open: every name is listed */
+    p = build(&in);
+    assert_int_equal(p.n_pins, 1);
+    policy_done(&p);
+}
+
+static void wrong_pins_are_refused(void **state)
+{
+    struct policy_input in = {
+        .block_network = true,
+        .allow_egress_to = LIST("a.example", "*.b.example"),
+        .add_hosts = LIST("a.example", "=10.0.0.1", "*.b.example=10.0.0.1", "c.example=10.0.0.1",
+                          "a.example=010.0.0.1", "a.example=::ffff:10.0.0.1", "a.example=224.0.0.1",
+                          "localhost=10.0.0.1", "b.example=10.0.0.1", "a.example=\x1b[2J",
+                          "a.example.=10.0.0.1", "a.example:443=10.0.0.1"),
+    };
+
+    (void)state;
+    struct problems p = refused(&in);
+    assert_int_equal(p.n, 12);
+    assert_problem(&p, "backend.add_hosts[0]", "no '='", "NAME=ADDR");
+    assert_problem(&p, "backend.add_hosts[1]", "not the name of a host", "full name");
+    assert_problem(&p, "backend.add_hosts[2]", "'*.b.example' is not the name", "without a star");
+    assert_problem(&p, "backend.add_hosts[3]", "lists 'c.example'", "c.example");
+    assert_problem(&p, "backend.add_hosts[4]", "octal", "NAME=ADDR");
+    assert_problem(&p, "backend.add_hosts[5]", "IPv6 spelling", "Write 10.0.0.1");
+    assert_problem(&p, "backend.add_hosts[6]", "multicast", "address of a host");
+    assert_problem(&p, "backend.add_hosts[7]", "own loopback", "another name");
+    assert_problem(&p, "backend.add_hosts[8]", "lists 'b.example'", "b.example");
+    assert_problem(&p, "backend.add_hosts[9]", "'?[2J'", "NAME=ADDR");
+    assert_problem(&p, "backend.add_hosts[10]", "not the name", "full name");
+    assert_problem(&p, "backend.add_hosts[11]", "not the name", "without a port");
+    problems_done(&p);
+    in.allow_egress_to = (struct policy_list)LIST("a example");
+    in.add_hosts = (struct policy_list)LIST("a.example=10.0.0.1");
+    p = refused(&in); /* the entry that was meant has a problem of its own, and that will do */
+    assert_int_equal(p.n, 1);
+    problems_done(&p);
+}
+
+static void a_decision_tells_of_pins(void **state)
+{
+    struct policy_input in = {
+        .block_network = true,
+        .allow_egress_to = LIST("a.example", "b.example:5432", "c.example"),
+        .add_hosts = LIST("a.example=169.254.169.254", "b.example=10.0.0.1", "b.example=fd00::2",
+                          "b.example=10.0.0.3", "b.example=10.0.0.4", "b.example=10.0.0.5"),
+    };
+    struct policy p = build(&in);
+    struct policy_decision d = decide(&p, "a.example:443");
+
+    (void)state;
+    assert_true(d.allowed);
+    assert_non_null(strstr(d.explanation, "; backend.add_hosts gives it the address 169.254."));
+    assert_null(strstr(d.explanation, "checked"));
+    d = decide(&p, "b.example:5432");
+    assert_non_null(strstr(d.explanation, "gives it the addresses 10.0.0.1, fd00::2, 10.0.0.3, "
+                                          "10.0.0.4, and 1 more"));
+    assert_non_null(strstr(decide(&p, "c.example:443").explanation, "checked when connecting"));
+    assert_false(decide(&p, "a.example:80").allowed);
+    assert_false(decide(&p, "10.0.0.1:5432").allowed); /* for the name alone */
+    policy_done(&p);
+}
+
+static void a_decision_names_its_rule(void **state)
+{
+    struct policy p = build(&(struct policy_input){.block_network = true,
+                                                   .allow_egress_to = LIST("a.example", "*.B.test"),
+                                                   .allow_egress_to_cidrs = LIST("10.0.0.0/8")});
+    char text[HOST_RULE_BYTES_MAX + 64];
+    struct policy_decision d;
+
+    (void)state;
+    d = decide(&p, "x.b.test:443");
+    policy_rule_text(&d, text, sizeof text);
+    assert_string_equal(text, "allow_egress_to[1] '*.B.test'");
+    d = decide(&p, "10.1.1.1:22");
+    policy_rule_text(&d, text, sizeof text);
+    assert_string_equal(text, "allow_egress_to_cidrs[0] '10.0.0.0/8'");
+    d = decide(&p, "c.test:443");
+    policy_rule_text(&d, text, sizeof text);
+    assert_string_equal(text, "no rule");
+    d = decide(&p, "224.0.0.1:443");
+    policy_rule_text(&d, text, sizeof text);
+    assert_string_equal(text, "no rule");
+    policy_done(&p);
+    p = build(&(struct policy_input){.private_cidrs = LIST("10.0.0.0/8")});
+    d = decide(&p, "10.1.1.1:22");
+    policy_rule_text(&d, text, sizeof text);
+    assert_string_equal(text, "private_cidrs[0] '10.0.0.0/8'");
+    d = decide(&p, "c.test:443");
+    policy_rule_text(&d, text, sizeof text);
+    assert_string_equal(text, "block_network");
+    policy_done(&p);
 }
 
 /* Decisions */
@@ -373,6 +526,10 @@ static void hosts_are_reached_by_name_and_port(void **state)
         {"wild.test:443", false, POLICY_RULE_NONE, 0, NULL,
          "allow_egress_to[1] '*.wild.test' lists the names below wild.test, not wild.test itself",
          "allow_egress_to: [wild.test]"},
+        {"f.e.d.c.b.a.wild.test:443", false, POLICY_RULE_NONE, 0, NULL,
+         "allow_egress_to[1] '*.wild.test' lists names with at most 5 parts and 100 characters in "
+         "the star's place, and f.e.d.c.b.a.wild.test has more",
+         "allow_egress_to: [f.e.d.c.b.a.wild.test]"},
         {"evilwild.test:443", false, POLICY_RULE_NONE, 0, NULL,
          "no entry of allow_egress_to lists evilwild.test, so the name does not resolve",
          "allow_egress_to: [evilwild.test]"},
@@ -532,8 +689,11 @@ static void an_address_of_a_name_is_dialled_if_public_or_listed(void **state)
     }
     struct address mapped = {ADDRESS_V6, {[10] = 0xFF, 0xFF, 10, 1, 2, 3}};
     assert_true(policy_may_dial(&p, &mapped));
+    assert_false(policy_lists_alone(&p, &mapped)); /* 10.1.0.0/16 has others too */
     mapped.bytes[12] = 127;
     assert_false(policy_may_dial(&p, &mapped));
+    memcpy(mapped.bytes + 12, (const uint8_t[]){127, 0, 0, 1}, 4);
+    assert_true(policy_lists_alone(&p, &mapped) && policy_lists_alone(&q, &mapped));
     policy_done(&p);
     policy_done(&q);
 }
@@ -573,6 +733,11 @@ int main(void)
         cmocka_unit_test(a_list_that_is_an_open_network_by_another_name_is_refused),
         cmocka_unit_test(other_odd_ranges_are_refused),
         cmocka_unit_test(a_list_has_a_ceiling),
+        cmocka_unit_test(the_hosts_together_have_a_ceiling_in_bytes),
+        cmocka_unit_test(pins_are_kept_in_order_and_without_duplicates),
+        cmocka_unit_test(wrong_pins_are_refused),
+        cmocka_unit_test(a_decision_tells_of_pins),
+        cmocka_unit_test(a_decision_names_its_rule),
         cmocka_unit_test(a_closed_network_lets_nothing_out),
         cmocka_unit_test(hosts_are_reached_by_name_and_port),
         cmocka_unit_test(ranges_are_decided_on_the_address_alone),

@@ -149,6 +149,8 @@ static void a_fresh_spec_has_every_default(void **state)
     assert_string_equal(s->egress_enforcement, "pinned");
     assert_null(s->resolver);
     assert_null(s->proxy);
+    assert_null(s->proxy_credentials);
+    assert_int_equal(s->add_hosts.n, 0);
 
     assert_null(t->tool_prefix);
     assert_int_equal(t->default_command_timeout_us, 60000000);
@@ -219,7 +221,9 @@ static const char *const others[SPEC_FIELD__MAX] = {
     [SPEC_FIELD_IDLE_TIMEOUT] = "5m",
     [SPEC_FIELD_EGRESS_ENFORCEMENT] = "inspect",
     [SPEC_FIELD_RESOLVER] = "9.9.9.9:53",
+    [SPEC_FIELD_ADD_HOSTS] = "host.example=10.0.0.1",
     [SPEC_FIELD_PROXY] = "http://proxy.example:3128",
+    [SPEC_FIELD_PROXY_CREDENTIALS] = "/etc/passwd",
     [SPEC_FIELD_PRICES] = "cpu_hour=0.05",
     [SPEC_FIELD_MAX_COST] = "1.25",
     [SPEC_FIELD_TOOL_PREFIX] = "box_1",
@@ -373,11 +377,16 @@ static const struct wrong wrong_texts[] = {
     {SPEC_FIELD_RESOLVER, "010.0.0.1", "not the address"},
     {SPEC_FIELD_PROXY, "proxy.example", "it is not a URL with http, https or socks5"},
     {SPEC_FIELD_PROXY, "ftp://x", "it is not a URL"},
-    {SPEC_FIELD_PROXY, "http://", "it is not a URL"},
+    {SPEC_FIELD_PROXY, "http://", "it does not name a host"},
+    {SPEC_FIELD_PROXY, "http://p:0", "it does not name a host, or a host and a port"},
+    {SPEC_FIELD_PROXY, "http://me:pw@proxy.example", "name the file as backend.proxy_credentials"},
+    {SPEC_FIELD_PROXY_CREDENTIALS, "", "it is empty"},
+    {SPEC_FIELD_PROXY_CREDENTIALS, "/no/such", "'/no/such' is not there"},
+    {SPEC_FIELD_PROXY_CREDENTIALS, "/usr", "'/usr' is not a regular file. Name a file"},
     {SPEC_FIELD_PUBLISH, "80", "'80' does not say which port"},
-    {SPEC_FIELD_PUBLISH, "80:", "Write [ADDR:]PORT:PORT"},
+    {SPEC_FIELD_PUBLISH, "80:", "Write [ADDR:]HOSTPORT:PORT"},
     {SPEC_FIELD_PUBLISH, ":80", "does not say"},
-    {SPEC_FIELD_PUBLISH, "0:80", "does not say"},
+    {SPEC_FIELD_PUBLISH, "80:0", "does not say"},
     {SPEC_FIELD_PUBLISH, "80:65536", "does not say"},
     {SPEC_FIELD_PUBLISH, "80:80/udp", "does not say"},
     {SPEC_FIELD_PUBLISH, "localhost:80:80", "does not say"},
@@ -445,6 +454,7 @@ static void what_may_be_a_secret_is_in_no_message(void **state)
         {SPEC_FIELD_ENV, "A-B=hunter2", ""},
         {SPEC_FIELD_MASK, "hun", ""},
         {SPEC_FIELD_PROXY, "ftp://me:hunter2@proxy.example", ""},
+        {SPEC_FIELD_PROXY, "http://me:hunter2@proxy.example", ""},
         {SPEC_FIELD_EXPORTS, "a=hunter2", ""},
     };
     struct desk *d = *state;
@@ -472,6 +482,7 @@ static void good_texts_are_taken(void **state)
         {SPEC_FIELD_RESOLVER, "[2620:fe::fe]:53", ""},
         {SPEC_FIELD_RESOLVER, "[2620:fe::fe]", ""},
         {SPEC_FIELD_PUBLISH, "1:65535", ""},
+        {SPEC_FIELD_PUBLISH, "0:80", ""},
         {SPEC_FIELD_PUBLISH, "0.0.0.0:8080:80", ""},
         {SPEC_FIELD_PUBLISH, "[::]:8080:80", ""},
         {SPEC_FIELD_TAGS, "empty=", ""},

@@ -204,6 +204,11 @@ static const struct wrong wrong_values[] = {
     {V "toolset: {exports: {'': 's3://b/x'}}\n", 2, 21, "toolset.exports.", "the path is empty"},
     {V "toolset: {exports: {a: ''}}\n", 2, 21, "toolset.exports.a", "the destination is empty"},
     {V "toolset: {exports: {a: None}}\n", 2, 21, "toolset.exports.a", "not a URL"},
+    {V "backend: {add_hosts: [a.example=10.0.0.1]}\n", 2, 23, "backend.add_hosts[0]",
+     "no entry of spec.allow_egress_to lists 'a.example'"},
+    {V "backend: {add_hosts: {a.example: 10.0.0.1}}\n", 2, 22, "backend.add_hosts", "a list of"},
+    {V "backend: {proxy_credentials: /etc/passwd}\n", 2, 30, "backend.proxy_credentials",
+     "no proxy"},
     {V "toolset: {export_credentials: x}\n", 2, 31, "toolset.export_credentials", "no exports"},
     {V "toolset: {attach_to: ''}\n", 2, 22, "toolset.attach_to", "it is empty"},
     {V "toolset: {attach_to: None}\n", 2, 22, "toolset.attach_to", "is no sandbox"},
@@ -433,7 +438,9 @@ static const char everything[] =
       "  idle_timeout: 90\n"
       "  egress_enforcement: inspect\n"
       "  resolver: 9.9.9.9\n"
+      "  add_hosts: [pypi.org=10.0.0.1, 'pypi.org=fd00::1']\n"
       "  proxy: socks5://127.0.0.1:1080\n"
+      "  proxy_credentials: etc/passwd\n"
       "  prices: {cpu_hour: 0.05, run: 1}\n"
       "  max_cost: 2\n"
       "toolset:\n"
@@ -486,7 +493,10 @@ static void every_field_can_be_given(void **state)
     assert_int_equal(s->idle_timeout_us, 90000000);
     assert_string_equal(s->egress_enforcement, "inspect");
     assert_string_equal(s->resolver, "9.9.9.9");
+    assert_int_equal(s->add_hosts.n, 2);
+    assert_string_equal(s->add_hosts.items[1], "pypi.org=fd00::1");
     assert_string_equal(s->proxy, "socks5://127.0.0.1:1080");
+    assert_string_equal(s->proxy_credentials, "/etc/passwd");
     assert_string_equal(s->prices.items[0], "cpu_hour=0.05");
     assert_int_equal(s->max_cost_micro, 2000000);
 

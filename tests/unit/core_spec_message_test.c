@@ -46,6 +46,10 @@ static void make_full(struct spec *s)
     assert_int_equal(spec_add_volume(s, "/tmp:/b", &err), 0);
     assert_int_equal(spec_add_env(s, "A=1", NULL, &err), 0);
     assert_int_equal(spec_add_env(s, "B=\xFF=", NULL, &err), 0);
+    assert_int_equal(string_list_add(&s->add_hosts, "a.example=10.0.0.1"), 0);
+    assert_int_equal(string_list_add(&s->add_hosts, "a.example=fd00::1"), 0);
+    s->proxy_credentials = strdup("/etc/proxy");
+    assert_non_null(s->proxy_credentials);
     s->disk_bytes = 5 * LIMIT_GIB;
     s->pids = 100;
     s->lifetime_us = 7;
@@ -77,6 +81,9 @@ static void a_spec_comes_back_as_it_was_sent(void **state)
     assert_false(got.volumes[1].read_only);
     assert_int_equal(got.env.n, 2);
     assert_string_equal(got.env.items[1], "B=\xFF=");
+    assert_int_equal(got.add_hosts.n, 2);
+    assert_string_equal(got.add_hosts.items[1], "a.example=fd00::1");
+    assert_string_equal(got.proxy_credentials, "/etc/proxy");
     assert_true(got.disk_bytes == 5 * LIMIT_GIB);
     assert_int_equal(got.pids, 100);
     assert_int_equal(got.lifetime_us, 7);
@@ -228,6 +235,34 @@ static void lists_have_a_ceiling(void **state)
     assert_int_equal(decode(message(&w)), -EPROTO);
 }
 
+/* Hosts at both of their ceilings, and every other list at its own. */
+static void the_longest_network_fits_into_a_message(void **state)
+{
+    static const uint16_t others[] = {TAG_ALLOW_RANGE, TAG_PRIVATE_RANGE, TAG_ADD_HOST,
+                                      TAG_PUBLISH};
+    static uint8_t buf[MESSAGE_BYTES_MAX];
+    struct writer w = writer_over(buf, sizeof buf);
+    char host[LIMIT_HOSTS_BYTES / LIMIT_HOSTS + 1];
+    struct spec s;
+
+    (void)state;
+    memset(host, 'a', sizeof host - 1);
+    host[sizeof host - 1] = '\0';
+    for (int i = 0; i < LIMIT_HOSTS; i++)
+        field_put_string(&w, TAG_ALLOW_HOST, host);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        for (int k = 0; k < LIMIT_LIST_ENTRIES; k++)
+            field_put_string(&w, others[i], host);
+    assert_false(w.bad);
+    assert_int_equal(spec_decode(message(&w), &s), 0);
+    assert_int_equal(s.allow_egress_to.n, LIMIT_HOSTS);
+    assert_int_equal(s.add_hosts.n, LIMIT_LIST_ENTRIES);
+    assert_true(spec_size(&s) < MESSAGE_BYTES_MAX);
+    spec_done(&s);
+    field_put_string(&w, TAG_ALLOW_HOST, "one.more");
+    assert_int_equal(decode(message(&w)), -EPROTO);
+}
+
 static void repeated_fields_keep_the_last(void **state)
 {
     uint8_t buf[256];
@@ -258,6 +293,7 @@ int main(void)
         cmocka_unit_test(numbers_outside_their_range_are_refused),
         cmocka_unit_test(a_volume_needs_two_absolute_paths),
         cmocka_unit_test(lists_have_a_ceiling),
+        cmocka_unit_test(the_longest_network_fits_into_a_message),
         cmocka_unit_test(repeated_fields_keep_the_last),
     };
 

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "wire/control.h"
+#include "wire/denial.h"
 #include "truncated.h"
 #include "base/guards.h"
 
@@ -399,6 +400,126 @@ static void reasons_and_ends_have_words(void **state)
     assert_string_equal(ended_by_name(ENDED__MAX), "error");
 }
 
+static const struct denial denied = {
+    .protocol = DENIAL_TLS,
+    .name = "x.test",
+    .address = "198.18.0.7",
+    .port = 443,
+    .rule = "no rule",
+    .reason = "its name is another one",
+    .bytes = 517,
+    .at_us = UINT64_C(1) << 50,
+    .repeated = 3,
+    .dropped = 1,
+};
+
+static int decode_denials(struct reader m)
+{
+    struct denial x;
+    int r;
+
+    do
+        r = exit_denial_next(&m, &x);
+    while (r > 0);
+    return r;
+}
+
+static void a_report_may_tell_of_what_was_refused(void **state)
+{
+    const struct denial dns = {
+        .protocol = DENIAL_DNS, .name = "a", .address = "", .rule = "no rule", .reason = "r"};
+    const struct exit_report report = {.exit_code = 7};
+    uint8_t buf[1024];
+    struct writer w = writer_over(buf, sizeof buf);
+    struct exit_report y;
+    struct denial x;
+
+    (void)state;
+    exit_report_encode(&w, &report);
+    const size_t before = writer_len(&w);
+    exit_denial_encode(&w, &denied);
+    assert_true(writer_len(&w) - before <= exit_denial_size(&denied));
+    exit_denial_encode(&w, &dns);
+    field_put_u64(&w, TAG_DENIAL_DROPPED, 9);
+    assert_false(w.bad);
+    struct reader r = message(&w);
+    assert_int_equal(exit_denial_next(&r, &x), 1);
+    assert_int_equal(x.protocol, DENIAL_TLS);
+    assert_string_equal(x.name, "x.test");
+    assert_string_equal(x.address, "198.18.0.7");
+    assert_int_equal(x.port, 443);
+    assert_true(x.repeated == 3);
+    assert_int_equal(exit_denial_next(&r, &x), 1);
+    assert_string_equal(x.name, "a");
+    assert_int_equal(exit_denial_next(&r, &x), 0);
+    /* The number of the others is not that of one of them. */
+    assert_true(exit_denials_more(message(&w)) == 9);
+    /* Who does not know of it reads the rest. */
+    assert_int_equal(exit_report_decode(message(&w), &y), 0);
+    assert_int_equal(y.exit_code, 7);
+}
+
+static void a_damaged_refusal_is_no_refusal(void **state)
+{
+    uint8_t buf[1024];
+    struct writer w = writer_over(buf, sizeof buf);
+    struct denial x;
+
+    (void)state;
+    exit_denial_encode(&w, &denied);
+    decode_truncated(&w, decode_denials);
+    w = writer_over(buf, sizeof buf);
+    field_put_string(&w, TAG_DENIAL, "no fields");
+    struct reader r = message(&w);
+    assert_int_equal(exit_denial_next(&r, &x), -EPROTO);
+    for (size_t room = 0; room < exit_denial_size(&denied) - 64; room++) {
+        w = writer_over(buf, room);
+        exit_denial_encode(&w, &denied);
+        assert_true(w.bad || writer_len(&w) <= room);
+    }
+}
+
+static int decode_policy(struct reader m)
+{
+    struct policy_report x;
+
+    return policy_report_decode(m, &x);
+}
+
+static void a_policy_comes_back_with_its_generation(void **state)
+{
+    const struct policy_report x = {.network = "{}", .generation = 2, .flows_cut = UINT32_MAX};
+    uint8_t buf[128];
+    struct writer w = writer_over(buf, sizeof buf);
+    struct policy_report y;
+
+    (void)state;
+    policy_report_encode(&w, &x);
+    assert_int_equal(policy_report_decode(message(&w), &y), 0);
+    assert_string_equal(y.network, "{}");
+    assert_int_equal(y.generation, 2);
+    assert_int_equal(y.flows_cut, UINT32_MAX);
+    decode_truncated(&w, decode_policy);
+    w = writer_over(buf, sizeof buf);
+    field_put_string(&w, TAG_NETWORK, "{}");
+    assert_int_equal(decode_policy(message(&w)), -EPROTO); /* of no generation */
+    field_put_u32(&w, TAG_POLICY_GENERATION, 0);
+    assert_int_equal(decode_policy(message(&w)), -EPROTO);
+}
+
+static void every_request_says_which_version_brought_it(void **state)
+{
+    (void)state;
+    assert_int_equal(message_since(MSG_CREATE), 0);
+    assert_int_equal(message_since(MSG_OPEN), 1);
+    assert_int_equal(message_since(MSG_CANCEL), 1);
+    assert_int_equal(message_since(MSG_LISTED), 1);
+    assert_int_equal(message_since(MSG_POLICY), 2);
+    assert_int_equal(message_since(MSG_POLICY_SET), 2);
+    assert_string_equal(message_name(MSG_POLICY), "policy");
+    assert_null(message_name(MSG_DENIED));
+}
+
 /* The document. A new number without a row here does not compile (-Wswitch-enum). */
 
 #define ROW(prefix, name)                                                                          \
@@ -431,6 +552,7 @@ static const char *type_name(enum message_type t)
         ROW(MSG, PACK)
         ROW(MSG, UNPACK)
         ROW(MSG, CANCEL)
+        ROW(MSG, POLICY)
         ROW(MSG, CREATED)
         ROW(MSG, STARTED)
         ROW(MSG, OUTPUT)
@@ -445,11 +567,20 @@ static const char *type_name(enum message_type t)
         ROW(MSG, FILES_OPENED)
         ROW(MSG, FILE)
         ROW(MSG, LISTED)
+        ROW(MSG, POLICY_SET)
         ROW(MSG, READY)
         ROW(MSG, FAULT)
         ROW(MSG, KILL)
         ROW(MSG, KILLED)
         ROW(MSG, GO)
+        ROW(MSG, INSIDE)
+        ROW(MSG, SOCKETS)
+        ROW(MSG, DENIED)
+        ROW(MSG, SYNC)
+        ROW(MSG, SYNCED)
+        ROW(MSG, GENERATION)
+        ROW(MSG, APPLIED)
+        ROW(MSG, EGRESS_FAULT)
     }
     return NULL;
 }
@@ -556,6 +687,23 @@ static const char *tag_name(enum field_tag t)
         ROW(TAG, FIELD)
         ROW(TAG, VERDICT)
         ROW(TAG, HOW)
+        ROW(TAG, DENIAL)
+        ROW(TAG, DENIAL_PROTOCOL)
+        ROW(TAG, DENIAL_NAME)
+        ROW(TAG, DENIAL_ADDRESS)
+        ROW(TAG, DENIAL_PORT)
+        ROW(TAG, DENIAL_RULE)
+        ROW(TAG, DENIAL_REASON)
+        ROW(TAG, DENIAL_BYTES)
+        ROW(TAG, DENIAL_AT_US)
+        ROW(TAG, DENIAL_REPEATED)
+        ROW(TAG, DENIAL_DROPPED)
+        ROW(TAG, POLICY_GENERATION)
+        ROW(TAG, REMOVE)
+        ROW(TAG, FLOWS_CUT)
+        ROW(TAG, ADD_HOST)
+        ROW(TAG, PROXY_CREDENTIALS)
+        ROW(TAG, PUBLISHED)
     }
     return NULL;
 }
@@ -606,8 +754,8 @@ static void the_document_has_every_number_and_no_other(void **state)
     part = document_part("\n## Fields\n");
     for (uint32_t n = 0; n < 256; n++)
         assert_documented(part, n, tag_name((enum field_tag)n), &tags);
-    assert_int_equal(types, 42);
-    assert_int_equal(tags, 99);
+    assert_int_equal(types, 52);
+    assert_int_equal(tags, 116);
 }
 
 int main(void)
@@ -625,6 +773,10 @@ int main(void)
         cmocka_unit_test(a_step_comes_back_as_it_was_written),
         cmocka_unit_test(single_numbers_and_sizes_are_read),
         cmocka_unit_test(reasons_and_ends_have_words),
+        cmocka_unit_test(a_report_may_tell_of_what_was_refused),
+        cmocka_unit_test(a_damaged_refusal_is_no_refusal),
+        cmocka_unit_test(a_policy_comes_back_with_its_generation),
+        cmocka_unit_test(every_request_says_which_version_brought_it),
         cmocka_unit_test(the_document_has_every_number_and_no_other),
     };
 

@@ -76,8 +76,11 @@ static const struct sandbox_info full = {
     .n_commands = 11,
     .keeper_pid = 12,
     .landlock_abi = UINT32_MAX,
+    .policy_generation = 13,
     .labels = {"a=1", "b="},
     .n_labels = 2,
+    .published = {"127.0.0.1:8000:80"},
+    .n_published = 1,
 };
 
 static void a_sandbox_comes_back_as_it_was_written(void **state)
@@ -101,11 +104,13 @@ static void a_sandbox_comes_back_as_it_was_written(void **state)
     assert_string_equal(x.hostname, full.hostname);
     /* The numbers lie in one piece between the texts and the labels. */
     assert_memory_equal(&x.state, &full.state,
-                        offsetof(struct sandbox_info, landlock_abi) + sizeof x.landlock_abi -
-                            offsetof(struct sandbox_info, state));
+                        offsetof(struct sandbox_info, policy_generation) +
+                            sizeof x.policy_generation - offsetof(struct sandbox_info, state));
     assert_int_equal(x.n_labels, 2);
     assert_string_equal(x.labels[0], "a=1");
     assert_string_equal(x.labels[1], "b=");
+    assert_int_equal(x.n_published, 1);
+    assert_string_equal(x.published[0], "127.0.0.1:8000:80");
     decode_truncated(&w, decode_info);
     free(exact);
 }
@@ -138,8 +143,9 @@ static void a_sandbox_that_is_hardly_known_has_an_id(void **state)
 
 static void a_sandbox_out_of_range_is_refused(void **state)
 {
-    static const uint16_t texts[] = {TAG_SANDBOX_ID, TAG_SANDBOX_NAME, TAG_OWNER,    TAG_BACKEND,
-                                     TAG_IMAGE,      TAG_WORKDIR,      TAG_HOSTNAME, TAG_LABEL};
+    static const uint16_t texts[] = {TAG_SANDBOX_ID, TAG_SANDBOX_NAME, TAG_OWNER,
+                                     TAG_BACKEND,    TAG_IMAGE,        TAG_WORKDIR,
+                                     TAG_HOSTNAME,   TAG_LABEL,        TAG_PUBLISHED};
     static const uint16_t small[] = {TAG_STATE,      TAG_UID,        TAG_GID,         TAG_PROCESSES,
                                      TAG_N_COMMANDS, TAG_KEEPER_PID, TAG_LANDLOCK_ABI};
     static const uint16_t large[] = {TAG_CREATED_AT_US,    TAG_EXPIRES_AT_US, TAG_IDLE_US,
