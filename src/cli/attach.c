@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "core/outcome.h"
+#include "core/published.h"
 #include "base/guards.h"
 
 int attach_check(const struct command *c, const struct arguments *operands, struct error *err)
@@ -45,6 +46,46 @@ void attach_log_step(void *cli, const struct step_report *step)
               (unsigned)step->us);
 }
 
+void attach_published_text(const char *entry, char *buf, size_t size)
+{
+    const char *colon = strrchr(entry, ':');
+
+    if (colon)
+        (void)snprintf(buf, size, "%.*s -> %s", (int)(colon - entry), entry, colon + 1);
+    else
+        (void)snprintf(buf, size, "%s", entry);
+    text_make_printable(buf);
+}
+
+void attach_log_published(const struct cli *cli, const char *entry)
+{
+    char text[128];
+
+    attach_published_text(entry, text, sizeof text);
+    fprintf(cli->err, "atoll: published %s\n", text);
+}
+
+static void log_published(void *arg, const char *entry)
+{
+    const struct view *v = arg;
+
+    attach_log_published(v->cli, entry);
+}
+
+/* Whether it is told where a sandbox can be reached: nobody else knows of a port that was picked.
+ */
+static bool tells_published(const struct spec *s)
+{
+    struct error ignored = ERROR_INIT;
+    struct published p;
+
+    for (size_t i = 0; s && i < s->publish.n; i++)
+        if (s->report_steps ||
+            (published_parse(s->publish.items[i], &p, &ignored) == 0 && p.host_port == 0))
+            return true;
+    return false;
+}
+
 static void log_step(void *arg, const struct step_report *step)
 {
     const struct view *v = arg;
@@ -57,6 +98,25 @@ static void go_raw(void *arg)
     struct view *v = arg;
 
     (void)terminal_raw(&v->terminal, v->interactive); /* without, keys arrive line by line */
+}
+
+/* What the network policy refused, a line for each place: so that a failure that it explains is not
+ * taken for another. */
+static void report_denials(const struct cli *cli, const struct denials *d)
+{
+    char place[DENIAL_PLACE_BYTES], reason[DENIAL_TEXT_MAX];
+
+    for (size_t i = 0; i < d->n; i++) {
+        if (!denials_first_of_place(d->items, i))
+            continue;
+        denial_place(&d->items[i], place);
+        (void)snprintf(reason, sizeof reason, "%s", d->items[i].reason);
+        text_make_printable(place);
+        text_make_printable(reason);
+        fprintf(cli->err, "atoll: refused: %s (%s)\n", place, reason);
+    }
+    if (d->more > 0)
+        fprintf(cli->err, "atoll: refused: %llu more\n", (unsigned long long)d->more);
 }
 
 static int report(struct cli *cli, const struct run_result *result, const char *program,
@@ -92,6 +152,7 @@ int attach_run(struct cli *cli, struct session *s, const struct run_request *x,
     request.arg = &view;
     request.started = x->tty ? go_raw : NULL;
     request.step = x->spec && x->spec->report_steps ? log_step : NULL;
+    request.published = tells_published(x->spec) ? log_published : NULL;
     int r = run_command(s, &request, &result, err);
     terminal_restore(&view.terminal);
     if (r < 0) {
@@ -99,11 +160,16 @@ int attach_run(struct cli *cli, struct session *s, const struct run_request *x,
         return r;
     }
     if (x->detach) {
-        fprintf(cli->out, "%u\n", result.command);
+        fprintf(cli->out, "%u\n", result.command); /* nothing is known of its end */
         return CLI_EXIT_OK;
     }
     r = result_write(result_file, &result, err);
-    return r < 0 ? r : report(cli, &result, x->exec.argv[0], workdir, err);
+    if (r == 0) {
+        report_denials(cli, &result.denials);
+        r = report(cli, &result, x->exec.argv[0], workdir, err);
+    }
+    run_result_done(&result);
+    return r;
 }
 
 void attach_prepare(void)

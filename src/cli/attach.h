@@ -12,6 +12,12 @@ int attach_check(const struct command *c, const struct arguments *operands, stru
 /** attach_log_step() - a set-up step on standard error; @cli is a struct cli */
 void attach_log_step(void *cli, const struct step_report *step);
 
+/** attach_published_text() - "ADDR:PORT:PORT" as "ADDR:PORT -> PORT", printable */
+void attach_published_text(const char *entry, char *buf, size_t size);
+
+/** attach_log_published() - a port of the host that leads inside, on standard error */
+void attach_log_published(const struct cli *cli, const char *entry);
+
 /**
  * attach_run() - run a command with the caller's terminal, tell its end, write the result
  * @s:       begun; ended here in any case

@@ -60,7 +60,10 @@ static int look_at_host(struct finding *f, struct error *err)
     f->host = malloc(sizeof *f->host);
     if (!f->host)
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    return probe_host(f->host, err);
+    int r = probe_host(f->host, err);
+    if (r == 0)
+        probe_require(f->host, &f->spec);
+    return r;
 }
 
 /* A spec that is wrong ends it, but is a finding, not a failure. */

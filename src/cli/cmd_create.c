@@ -65,9 +65,10 @@ struct making {
     struct loop_timer patience;
     bool local;
     const char *backend;
-    char id[1024];      /* as it is printed; empty: not made */
-    bool over;          /* nothing of it is left */
-    struct error error; /* why it was not made */
+    char id[1024];                /* as it is printed; empty: not made */
+    struct string_list published; /* ports that lead into it; owned */
+    bool over;                    /* nothing of it is left */
+    struct error error;           /* why it was not made */
 };
 
 static int no_memory(struct error *err)
@@ -134,6 +135,15 @@ static bool is_printable(const char *id)
     return id[0] != '\0';
 }
 
+static void keep_published(struct making *k, struct reader fields)
+{
+    const char *entry;
+
+    while ((entry = text_next(&fields, TAG_PUBLISHED)))
+        if (string_list_add(&k->published, entry) < 0)
+            return; /* "atoll inspect" tells them too */
+}
+
 static int told(struct session_request *q, struct message *m)
 {
     struct making *k = q->owner;
@@ -154,6 +164,7 @@ static int told(struct session_request *q, struct message *m)
         k->loop.stop = true;
         return 0;
     case MSG_CREATED:
+        keep_published(k, m->payload);
         id = text_next(&r, TAG_SANDBOX_ID);
         n = snprintf(k->id, sizeof k->id, "%s%s%s", k->local ? "" : k->backend, k->local ? "" : ":",
                      id ? id : "");
@@ -337,10 +348,15 @@ static int print_made(struct making *k, bool json, struct error *err)
             struct atoll_info i = *atoll_op_info(op, 0);
 
             i.id = k->id;
-            r = print_json(k->cli->out, sandbox_json(&i), err);
+            json_t *o = sandbox_json(&i);
+            if (o)
+                (void)json_object_set_new(o, "published", sandbox_json_published(&i));
+            r = print_json(k->cli->out, o, err);
         }
     } else {
         fprintf(k->cli->out, "%s\n", k->id);
+        for (size_t i = 0; i < k->published.n; i++)
+            attach_log_published(k->cli, k->published.items[i]);
     }
     /* Before it is let go: nobody could find one whose id was not written. */
     return r < 0 ? r : print_flush(k->cli->out, "standard output", err);
@@ -409,6 +425,7 @@ static int create_run(struct cli *cli, int argc, char **argv, struct error *err)
     }
     r = handle_status(&k.handle, r, err);
     handle_done(&k.handle);
+    string_list_done(&k.published);
     spec_done(&spec);
     options_done(create_options, ARRAY_SIZE(create_options), &a);
     return r;

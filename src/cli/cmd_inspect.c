@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/attach.h"
 #include "cli/command.h"
 #include "cli/handle.h"
 #include "cli/print.h"
@@ -73,6 +74,14 @@ static void row_disk(struct cli *cli, const struct atoll_info *i)
     row(cli, "disk", i->disk_limit > 0 ? text : i->disk_used > 0 ? used : NULL);
 }
 
+static void row_published(struct cli *cli, const char *label, const char *entry)
+{
+    char text[ROW_BYTES];
+
+    attach_published_text(entry, text, sizeof text);
+    row(cli, label, text);
+}
+
 static void row_fences(struct cli *cli, const struct atoll_info *i)
 {
     char text[ROW_BYTES] = "those of the backend";
@@ -102,6 +111,8 @@ static void print_info(struct cli *cli, const struct atoll_info *i)
     (void)snprintf(text, sizeof text, "%u:%u", i->uid, i->gid);
     row(cli, "user", text);
     row(cli, "network", i->network && strcmp(i->network, closed) == 0 ? "closed" : i->network);
+    for (const char *const *p = i->published; p && *p; p++)
+        row_published(cli, p == i->published ? "published" : "", *p);
     row_time(cli, "created", i->created_at_us, "-");
     row_time(cli, "expires", i->expires_at_us, "never");
     if (i->idle_us > 0)

@@ -102,6 +102,11 @@ static const struct refusal {
     {REFUSAL_IDMAP, {.source = "/HOST"}, EPERM, {0}},
     {REFUSAL_IDMAP, {.source = "/HOST"}, EINVAL, {.may_mount = true}},
     {REFUSAL_MEMFD, {0}, EACCES, {0}},
+    {REFUSAL_MODULES,
+     {.source = "nft_log nfnetlink_log",
+      .target = "loading the rules for what may leave the sandbox"},
+     ENOENT,
+     {0}},
     {REFUSAL_CALL, {.source = "openat2(2)"}, ENOSYS, {0}},
 };
 

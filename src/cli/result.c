@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/parse.h"
 #include "core/outcome.h"
+#include "wire/json_text.h"
 #include "base/guards.h"
 
 enum { DESCRIPTOR_MAX = 1 << 20 };
@@ -69,6 +70,23 @@ static json_t *error_json(const struct error *why)
                      why->context, "message", why->message, "remedy", why->remedy);
 }
 
+static json_t *denied_json(const struct denials *d)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < d->n; i++) {
+        const struct denial *x = &d->items[i];
+
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:o, s:o, s:i, s:o, s:o, s:o, s:I}", "protocol",
+                            denial_protocol_name(x->protocol), "name", json_text(x->name),
+                            "address", json_text(x->address), "port", (int)x->port, "rule",
+                            json_text(x->rule), "reason", json_text(x->reason), "time",
+                            seconds(x->at_us), "repeated", (json_int_t)x->repeated));
+    }
+    return list;
+}
+
 int result_write(const struct result_file *f, const struct run_result *result, struct error *err)
 {
     const struct exit_report *x = &result->exit;
@@ -91,6 +109,10 @@ int result_write(const struct result_file *f, const struct run_result *result, s
     if (o)
         (void)json_object_set_new(o, "applied_timeout",
                                   x->timeout_us > 0 ? seconds(x->timeout_us) : json_null());
+    if (o && (result->denials.n > 0 || result->denials.more > 0)) {
+        (void)json_object_set_new(o, "denied", denied_json(&result->denials));
+        (void)json_object_set_new(o, "denied_more", json_integer((json_int_t)result->denials.more));
+    }
     if (o && f->exports)
         (void)json_object_set(o, "exports", f->exports);
     r = write_json(f, o);

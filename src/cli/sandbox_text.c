@@ -57,17 +57,27 @@ static json_t *use_json(uint64_t used, uint64_t limit)
                      limit > 0 ? json_integer((json_int_t)limit) : json_null());
 }
 
+json_t *sandbox_json_published(const struct atoll_info *i)
+{
+    json_t *list = json_array();
+
+    for (const char *const *p = i->published; p && *p; p++)
+        (void)json_array_append_new(list, json_text(*p));
+    return list;
+}
+
 int sandbox_json_usage(json_t *o, const struct atoll_info *i)
 {
     json_t *more = json_pack(
-        "{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "network",
+        "{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "network",
         i->network ? json_loads(i->network, 0, NULL) : json_null(), "workdir",
         text_or_null(i->workdir), "hostname", text_or_null(i->hostname), "uid", (int)i->uid, "gid",
         (int)i->gid, "idle_timeout", sandbox_seconds(i->idle_us), "disk_bytes",
         use_json(i->disk_used, i->disk_limit), "inodes", use_json(i->inodes_used, i->inodes_limit),
         "processes", use_json(i->processes, i->pids_limit), "commands", (json_int_t)i->commands,
         "landlock_abi", i->landlock_abi > 0 ? json_integer(i->landlock_abi) : json_null(),
-        "keeper_pid", i->keeper_pid > 0 ? json_integer(i->keeper_pid) : json_null());
+        "keeper_pid", i->keeper_pid > 0 ? json_integer(i->keeper_pid) : json_null(), "published",
+        sandbox_json_published(i));
     int r = o && more ? json_object_update(o, more) : -1;
 
     json_decref(more);

@@ -19,6 +19,9 @@ json_t *sandbox_seconds(uint64_t us);
  */
 json_t *sandbox_json(const struct atoll_info *i);
 
+/** sandbox_json_published() - the ports of the host that lead inside, as a list; a new reference */
+json_t *sandbox_json_published(const struct atoll_info *i);
+
 /** sandbox_json_usage() - adds what it uses and what fences it; 0 or -1 without memory */
 int sandbox_json_usage(json_t *o, const struct atoll_info *i);
 

@@ -12,8 +12,13 @@
 #include "core/limits.h"
 #include "base/guards.h"
 
+enum { EXIT_BYTES = 1024 }; /* of EXITED, but for what was refused */
+
 /* Numbers of processes that serve files have this bit. */
 #define FILES_NUMBERS UINT32_C(0x80000000)
+
+/* How long egress may take to tell what it refused. */
+#define SYNC_US UINT64_C(2000000)
 
 /* How long a process that serves files may take to go when its client has gone. */
 #define FILES_TIDY_US UINT64_C(2000000)
@@ -47,20 +52,41 @@ static void command_forget(struct keeper_command *c)
     loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
     streams_done(&c->streams);
     free(c->arguments);
+    command_denials_free(c->denials);
     loop_free_later(&k->loop, c);
     keeper_active(k);
     stops_check(k);
 }
 
+static void tell_exit(struct keeper_command *c, struct writer *w)
+{
+    exit_report_encode(w, &c->report);
+    field_put_u32(w, TAG_COMMAND_NUMBER, c->number);
+    if (c->keeper->policy_generation > 1)
+        field_put_u32(w, TAG_POLICY_GENERATION, c->keeper->policy_generation);
+    command_denials_encode(w, c->denials);
+    connection_send(c->connection, MSG_EXITED, c->id, w, -EBADF);
+}
+
+static void tell_exit_with_denials(struct keeper_command *c)
+{
+    size_t size = EXIT_BYTES + command_denials_size(c->denials);
+    _cleanup_free_ uint8_t *buf = malloc(size);
+    struct writer w = writer_over(buf, buf ? size : 0);
+
+    tell_exit(c, &w); /* without memory its client is dropped */
+}
+
 void command_finish(struct keeper_command *c)
 {
-    uint8_t buf[1024];
+    uint8_t buf[EXIT_BYTES];
     struct writer w = writer_over(buf, sizeof buf);
 
     if (c->connection && !(c->flags & EXEC_FILES)) {
-        exit_report_encode(&w, &c->report);
-        field_put_u32(&w, TAG_COMMAND_NUMBER, c->number);
-        connection_send(c->connection, MSG_EXITED, c->id, &w, -EBADF);
+        if (c->denials)
+            tell_exit_with_denials(c);
+        else
+            tell_exit(c, &w);
     }
     command_forget(c);
 }
@@ -420,14 +446,68 @@ int command_started(struct keeper *k, struct message *m)
     return 0;
 }
 
-/* Its first process is gone, and if it was killed, all others are too. */
+bool command_may_have_tried(const struct keeper_command *c)
+{
+    return !(c->flags & EXEC_FILES) && (!c->exited || c->sync != 0);
+}
+
+/* All that there is to tell of it is known. */
+static void command_told(struct keeper_command *c)
+{
+    c->sync = 0;
+    loop_at(&c->keeper->loop, &c->timeout, CLOCK_NEVER);
+    if (c->last) {
+        keeper_egress_finish(c->keeper);
+        keeper_end(c->keeper, ENDED_DESTROYED); /* which reports it when nothing is left */
+    } else if (c->flags & EXEC_IN_BAND && c->connection) {
+        streams_drain(&c->streams);
+    } else {
+        command_finish(c);
+    }
+}
+
+/* An egress process that lives and does not answer: the command's end is told without. */
+static int sync_overdue(struct loop *l, struct loop_timer *t)
+{
+    (void)l;
+    command_told(t->owner);
+    return 0;
+}
+
+/* Its first process is gone, and if it was killed, all others are too. What it tried last may
+ * still be on its way from egress. */
 static void command_over(struct keeper_command *c)
 {
-    loop_at(&c->keeper->loop, &c->timeout, CLOCK_NEVER);
-    if (c->flags & EXEC_IN_BAND && c->connection)
-        streams_drain(&c->streams);
-    else
-        command_finish(c);
+    struct keeper *k = c->keeper;
+
+    loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
+    if (!(c->flags & EXEC_FILES))
+        c->sync = keeper_egress_sync(k);
+    if (c->sync == 0) {
+        command_told(c);
+        return;
+    }
+    c->timeout.due = sync_overdue;
+    loop_at(&k->loop, &c->timeout, clock_after_us(SYNC_US));
+}
+
+void commands_synced(struct keeper *k, uint32_t sync)
+{
+    struct keeper_command *next;
+
+    for (struct keeper_command *c = k->commands; c && k->state != KEEPER_ENDING; c = next) {
+        next = c->next;
+        if (sync != 0 && c->sync == sync)
+            command_told(c);
+    }
+}
+
+bool commands_end_soon(const struct keeper *k)
+{
+    for (const struct keeper_command *c = k->commands; c; c = c->next)
+        if (c->last)
+            return true;
+    return false;
 }
 
 int command_exited(struct keeper *k, struct message *m)
@@ -449,7 +529,8 @@ int command_exited(struct keeper *k, struct message *m)
     if (x.left_empty) {
         if (!(c->flags & EXEC_LAST))
             return -EPROTO;
-        keeper_end(k, ENDED_DESTROYED); /* which reports it when nothing is left */
+        c->last = true;
+        command_over(c);
         return 0;
     }
     if (!c->killing) /* otherwise reported when init says that all of it is dead */
@@ -486,7 +567,9 @@ void commands_orphan(struct keeper *k, const struct connection *gone)
             continue;
         c->connection = NULL;
         streams_done(&c->streams);
-        if (c->exited && !c->killing) /* only its output was still on the way */
+        if (c->last) /* the sandbox ends in a moment, and tells that to the others */
+            continue;
+        if (c->exited && !c->killing) /* only what there is to tell was still on the way */
             command_forget(c);
         else if (c->flags & EXEC_FILES) /* its client's end is its own: it tidies up, and goes */
             loop_at(&k->loop, &c->timeout, clock_after_us(FILES_TIDY_US));

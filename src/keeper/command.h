@@ -2,6 +2,7 @@
 /* The commands of one sandbox, as its keeper follows them: timeout, streams, report. */
 #pragma once
 
+#include "keeper/command_denials.h"
 #include "keeper/connection.h"
 #include "keeper/streams.h"
 #include "wire/sandbox_info.h"
@@ -21,6 +22,9 @@ struct keeper_command {
     bool killing;            /* KILL was sent: its end is told when KILLED has come */
     bool started;            /* STARTED came */
     bool exited;             /* only its output is still on the way */
+    uint32_t sync;           /* egress was asked to tell what it refused; 0: it was not, or has */
+    bool last;               /* it left nothing behind, and the sandbox ends when sync is over */
+    struct command_denials *denials; /* refused since it started; owned */
     struct exit_report report;
     char interpreter[INTERPRETER_BYTES_MAX + 1];
     char *arguments; /* NUL-separated, n_arguments of them; for `ps`; owned */
@@ -50,6 +54,19 @@ void command_stream(struct connection *c, struct message *m);
 int command_started(struct keeper *k, struct message *m);
 int command_exited(struct keeper *k, struct message *m);
 int command_killed(struct keeper *k, struct message *m);
+
+/** command_may_have_tried() - whether what egress has refused just now may be of this command */
+bool command_may_have_tried(const struct keeper_command *c);
+
+/** commands_synced() - egress has told all that it refused until keeper_egress_sync() gave @sync */
+void commands_synced(struct keeper *k, uint32_t sync);
+
+/**
+ * commands_end_soon() - whether the sandbox ends anyway, once egress has told of the last command
+ *
+ * Then the end of its process 1 is no fault.
+ */
+bool commands_end_soon(const struct keeper *k);
 
 /** command_kill() - have init end all of it; its report follows */
 void command_kill(struct keeper_command *c);

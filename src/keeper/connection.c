@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "keeper/command.h"
+#include "keeper/policy_change.h"
 #include "keeper/report.h"
 #include "wire/fault.h"
 #include "base/guards.h"
@@ -37,6 +38,7 @@ static void connection_drop(struct connection *c)
         }
     loop_free_later(&k->loop, c);
     stops_forget(k, c);
+    policy_change_forget(k, c);
     commands_orphan(k, c);
     bool last_word = k->state == KEEPER_NEW && !k->connections; /* there will be no sandbox */
     bool owner = c == k->creator && (k->spec.owned || k->state == KEEPER_CREATING);
@@ -160,6 +162,9 @@ static int serve(struct connection *c, struct message *m)
         return 0;
     case MSG_STOP:
         commands_stop(c, m);
+        return 0;
+    case MSG_POLICY:
+        policy_change(c, m);
         return 0;
     case MSG_DESTROY:
         keeper_end(k, ENDED_DESTROYED);

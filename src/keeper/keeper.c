@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -21,6 +22,7 @@
 #include "core/state.h"
 #include "keeper/command.h"
 #include "keeper/connection.h"
+#include "keeper/policy_change.h"
 #include "keeper/report.h"
 #include "base/guards.h"
 
@@ -89,11 +91,19 @@ void keeper_end(struct keeper *k, enum ended_by by)
     channel_done(&k->init); /* it owns the sandbox's end of the socket */
     k->sandbox.link_fd = -EBADF;
     sandbox_end(&k->sandbox);
+    keeper_egress_end(k);
     if (!existed)
         return;
     /* Nothing of it is left: only now it is said. */
     commands_abandon(k, reasons[by]);
     tell_ended(k);
+}
+
+void keeper_fail(struct keeper *k, const struct error *err)
+{
+    if (k->state == KEEPER_CREATING)
+        refuse_create(k, err);
+    keeper_end(k, ENDED_ERROR);
 }
 
 static int rest(struct loop *l, struct loop_timer *t)
@@ -113,8 +123,7 @@ static int create_overdue(struct loop *l, struct loop_timer *t)
     (void)error_set(&err, ERROR_TERMINAL, ETIMEDOUT, "the set-up did not end within %d s",
                     (int)(LIMIT_CREATE_US / 1000000));
     (void)error_remedy(&err, "See with -v which step hangs; a network file system may not answer");
-    refuse_create(k, &err);
-    keeper_end(k, ENDED_ERROR);
+    keeper_fail(k, &err);
     return 0;
 }
 
@@ -152,14 +161,30 @@ static int publish(struct keeper *k, struct error *err)
     if (fd < 0)
         return fd;
     int r = connections_listen(k, fd);
+    if (r == 0 && k->egress.running)
+        (void)events_open(k); /* tried again with the first event */
     return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "cannot wait for clients: %s", strerror(-r))
                  : 0;
 }
 
+static void answer_create(struct keeper *k)
+{
+    const struct string_list *published = &k->egress.ports.texts;
+    size_t size = 128;
+
+    for (size_t i = 0; i < published->n; i++)
+        size += FIELD_HEADER_BYTES + strlen(published->items[i]) + 1;
+    _cleanup_free_ uint8_t *buf = malloc(size);
+    struct writer w = writer_over(buf, buf ? size : 0); /* without memory the client is dropped */
+    field_put_u32(&w, TAG_LANDLOCK_ABI, (uint32_t)k->sandbox.landlock_abi);
+    field_put_string(&w, TAG_SANDBOX_ID, k->id);
+    for (size_t i = 0; i < published->n; i++)
+        field_put_string(&w, TAG_PUBLISHED, published->items[i]);
+    connection_send(k->creator, MSG_CREATED, k->create_id, &w, -EBADF);
+}
+
 static void tell_created(struct keeper *k)
 {
-    uint8_t buf[128];
-    struct writer w = writer_over(buf, sizeof buf);
     struct error err = ERROR_INIT;
 
     k->state = KEEPER_RUNNING;
@@ -170,15 +195,12 @@ static void tell_created(struct keeper *k)
         k->expires_at_us = k->created_at_us + k->spec.lifetime_us;
     }
     if (!k->spec.owned && publish(k, &err) < 0) {
-        refuse_create(k, &err);
-        keeper_end(k, ENDED_ERROR);
+        keeper_fail(k, &err);
         return;
     }
     commands_begin(k);
     keeper_active(k);
-    field_put_u32(&w, TAG_LANDLOCK_ABI, (uint32_t)k->sandbox.landlock_abi);
-    field_put_string(&w, TAG_SANDBOX_ID, k->id);
-    connection_send(k->creator, MSG_CREATED, k->create_id, &w, -EBADF);
+    answer_create(k);
     sandbox_settle(&k->sandbox); /* last, since nobody waits for it */
 }
 
@@ -205,9 +227,9 @@ static int setup_failed(struct keeper *k, struct message *m)
 
     if (step_report_decode(m->payload, &x) < 0)
         return -EPROTO;
-    (void)sandbox_fault(&k->sandbox, x.index, (int)x.error, &err);
-    refuse_create(k, &err);
-    keeper_end(k, ENDED_ERROR);
+    if (!keeper_egress_failed(k, &err)) /* which knows more of it */
+        (void)sandbox_fault(&k->sandbox, x.index, (int)x.error, &err);
+    keeper_fail(k, &err);
     return 0;
 }
 
@@ -242,6 +264,17 @@ static int serve_init(struct keeper *k, struct message *m)
     }
 }
 
+/* Process 1 is gone. If that was to be, the end waits for what egress still has to tell. */
+static void init_gone(struct keeper *k)
+{
+    if (!commands_end_soon(k)) {
+        keeper_end(k, ENDED_ERROR);
+        return;
+    }
+    loop_forget(&k->loop, &k->init_source);
+    loop_forget(&k->loop, &k->process_source);
+}
+
 static int init_ready(struct loop *l, struct loop_source *s, uint32_t events)
 {
     struct keeper *k = s->owner;
@@ -264,7 +297,7 @@ static int init_ready(struct loop *l, struct loop_source *s, uint32_t events)
         refuse_create(k, &err);
     }
     if (r < 0)
-        keeper_end(k, ENDED_ERROR);
+        init_gone(k);
     else
         (void)loop_change(l, s, EPOLLIN | (channel_waiting(&k->init) ? EPOLLOUT : 0u));
     return 0;
@@ -277,7 +310,8 @@ static int process_ended(struct loop *l, struct loop_source *s, uint32_t events)
 
     (void)events;
     (void)init_ready(l, &k->init_source, EPOLLIN);
-    keeper_end(k, ENDED_ERROR);
+    if (k->state != KEEPER_ENDING)
+        init_gone(k);
     return 0;
 }
 
@@ -294,8 +328,7 @@ static int watch_sandbox(struct keeper *k)
     return r < 0 ? r : loop_watch(&k->loop, &k->process_source, k->sandbox.pid_fd, EPOLLIN);
 }
 
-/* Whoever asks, and however: what this backend cannot enforce is refused, not left out. */
-static int admit(const struct spec *s, struct error *err)
+int keeper_admit(const struct spec *s, struct error *err)
 {
     const struct backend *local = backend_known(0);
     struct capability_results results;
@@ -341,6 +374,23 @@ static int leave_parent(struct keeper *k, const struct connection *c, struct err
     return 0;
 }
 
+static int start_sandbox(struct keeper *k, struct error *err)
+{
+    struct keeper_egress *g = &k->egress;
+    int r = keeper_egress_prepare(k, err);
+
+    if (r == 0)
+        r = keeper_egress_start(k, err);
+    if (r < 0)
+        return r;
+    const struct sandbox_way_out out = {
+        .egress_fd = g->channel.fd, .reach = &g->reach, .visitor = &g->visitor};
+    r = sandbox_start(&k->spec, &g->pool, g->running ? &out : NULL, &k->sandbox, err);
+    if (r == 0 && g->running && (r = keeper_egress_watch(k)) < 0)
+        (void)error_set(err, ERROR_TERMINAL, -r, "cannot watch a visitor: %s", strerror(-r));
+    return r;
+}
+
 void keeper_create(struct keeper *k, struct connection *c, struct message *m)
 {
     struct error err = ERROR_INIT;
@@ -356,9 +406,8 @@ void keeper_create(struct keeper *k, struct connection *c, struct message *m)
     k->state = KEEPER_CREATING;
     if (spec_decode(m->payload, &k->spec) < 0)
         r = error_set(&err, ERROR_USAGE, EPROTO, "the spec cannot be read");
-    else if ((r = spec_check(&k->spec, &err)) == 0 && (r = admit(&k->spec, &err)) == 0 &&
-             (r = leave_parent(k, c, &err)) == 0 &&
-             (r = sandbox_start(&k->spec, &k->sandbox, &err)) == 0)
+    else if ((r = spec_check(&k->spec, &err)) == 0 && (r = keeper_admit(&k->spec, &err)) == 0 &&
+             (r = leave_parent(k, c, &err)) == 0 && (r = start_sandbox(k, &err)) == 0)
         r = identify(k, &err);
     if (r == 0 && (r = watch_sandbox(k)) < 0)
         (void)error_set(&err, ERROR_TERMINAL, -r, "cannot watch the sandbox: %s", strerror(-r));
@@ -417,6 +466,9 @@ static int open_sources(struct keeper *k, int client_fd)
 
     channel_init(&k->init, -EBADF);
     k->sandbox = (struct sandbox)SANDBOX_INIT;
+    k->egress = (struct keeper_egress)KEEPER_EGRESS_INIT;
+    k->events = (struct event_log)EVENT_LOG_INIT;
+    k->policy_generation = 1;
     k->listen_fd = k->init_source.fd = k->process_source.fd = -EBADF;
     k->signal_source =
         (struct loop_source){.name = "signals", .fd = -EBADF, .owner = k, .ready = signal_came};
@@ -443,6 +495,9 @@ int keeper_main(int client_fd)
         keeper_end(&k, ENDED_ERROR);
     connections_farewell(&k);
     stops_done(&k);
+    policy_change_done(&k);
+    events_close(&k);
+    keeper_egress_done(&k);
     signals = k.signal_source.fd;
     fd_closep(&signals);
     fd_closep(&k.listen_fd);

@@ -21,6 +21,8 @@
 #include "core/channel.h"
 #include "core/sandbox_id.h"
 #include "core/spec.h"
+#include "keeper/egress.h"
+#include "keeper/events.h"
 #include "local/sandbox.h"
 #include "wire/control.h"
 
@@ -29,6 +31,7 @@ enum keeper_state { KEEPER_NEW, KEEPER_CREATING, KEEPER_RUNNING, KEEPER_ENDING }
 struct connection;
 struct keeper_command;
 struct stop;
+struct policy_change;
 
 struct keeper {
     struct loop loop;
@@ -41,6 +44,7 @@ struct keeper {
     struct loop_timer create_timer, lifetime_timer, idle_timer, listen_timer, rest_timer;
     struct spec spec;
     struct sandbox sandbox;
+    struct keeper_egress egress;
     struct place place;
     char id[SANDBOX_ID_BYTES];
     uint64_t created_at_us, expires_at_us; /* since the epoch; 0: never */
@@ -52,6 +56,9 @@ struct keeper {
     uint32_t last_number; /* of a command */
     uint32_t last_files;  /* of a process that serves files */
     struct stop *stops;   /* requests that wait for commands to end */
+    struct event_log events;
+    uint32_t policy_generation;          /* 1 at the start, one more with each change */
+    struct policy_change *policy_change; /* that somebody waits for; NULL: none */
 };
 
 /**
@@ -78,6 +85,16 @@ int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *p
 
 /** keeper_active() - something was asked or has ended: idle time and rest start again */
 void keeper_active(struct keeper *k);
+
+/**
+ * keeper_admit() - whether this backend can keep a spec: 0, or -EINVAL naming each refusal
+ *
+ * Whoever asks, and however: what cannot be enforced is refused, not left out.
+ */
+int keeper_admit(const struct spec *s, struct error *err);
+
+/** keeper_fail() - end it for @err, which whoever waits for its creation is told */
+void keeper_fail(struct keeper *k, const struct error *err);
 
 /** keeper_end() - end the sandbox now, tell the clients, and stop the loop */
 void keeper_end(struct keeper *k, enum ended_by by);

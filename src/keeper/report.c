@@ -70,8 +70,7 @@ static void measure(const struct keeper *k, struct sandbox_info *x)
     x->inodes_used = fs.f_files - fs.f_ffree;
 }
 
-/* The policy as it is told; owned by the caller, NULL when there is no memory for it. */
-static char *network_of(const struct spec *s)
+char *report_network(const struct spec *s)
 {
     _cleanup_(problems_done) struct problems problems = {0};
     struct policy policy = {0};
@@ -105,11 +104,14 @@ static void describe(const struct keeper *k, struct sandbox_info *x)
         .pids_limit = s->pids,
         .keeper_pid = (uint32_t)getpid(),
         .landlock_abi = (uint32_t)k->sandbox.landlock_abi,
+        .policy_generation = k->policy_generation,
     };
     for (const struct keeper_command *c = k->commands; c; c = c->next)
         x->n_commands += !(c->flags & EXEC_FILES);
     for (size_t i = 0; i < s->tags.n && i < SANDBOX_LABELS_MAX; i++)
         x->labels[x->n_labels++] = s->tags.items[i];
+    for (size_t i = 0; i < k->egress.ports.texts.n && i < SANDBOX_PUBLISHED_MAX; i++)
+        x->published[x->n_published++] = k->egress.ports.texts.items[i];
     measure(k, x);
 }
 
@@ -150,7 +152,7 @@ void report_sandbox(struct connection *c, struct message *m)
     if (!is_standing(c, m))
         return;
     describe(c->keeper, &x);
-    _cleanup_free_ char *network = network_of(&c->keeper->spec);
+    _cleanup_free_ char *network = report_network(&c->keeper->spec);
     x.network = network;
     size_t size = sandbox_info_size(&x) + (with_env ? env_size(env) : 0);
     _cleanup_free_ uint8_t *buf = malloc(size);

@@ -12,3 +12,7 @@ void report_commands(struct connection *c, struct message *m);
 
 /** report_capabilities() - DESCRIBE: answered by DESCRIBED, also before there is a sandbox */
 void report_capabilities(struct connection *c, struct message *m);
+
+/** report_network() - the policy of a spec as it is told; owned by the caller; NULL without memory
+ */
+char *report_network(const struct spec *s);

@@ -23,7 +23,7 @@
 /* Kernel uid 0 may write what only root may, even without capabilities, so it
  * must not be used inside. Whether our uid 0 is that one shows the owner of a
  * file that always belongs to it. */
-static bool is_kernel_root(void)
+bool host_is_kernel_root(void)
 {
     struct stat st;
 
@@ -112,7 +112,7 @@ static bool etc_name_is_visible(const char *name)
     static const char *const patterns[] = {
         "alternatives", "ld.so.cache", "ld.so.conf*", "ssl",      "ca-certificates",
         "pki",          "localtime",   "mime.types",  "services", "protocols",
-        "python3*",     "java-*",      "perl",        "fonts",
+        "python3*",     "java-*",      "perl",        "fonts",    "chromium.d",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
@@ -164,7 +164,7 @@ int host_read(struct host *ret, struct error *err)
     struct __user_cap_data_struct caps[2];
     struct rlimit files;
 
-    *ret = (struct host){.uid = geteuid(), .gid = getegid(), .kernel_root = is_kernel_root()};
+    *ret = (struct host){.uid = geteuid(), .gid = getegid(), .kernel_root = host_is_kernel_root()};
     if (syscall(SYS_capget, &head, caps) < 0 || getrlimit(RLIMIT_NOFILE, &files) < 0)
         return error_set(err, ERROR_TERMINAL, errno, "cannot read this process's own limits: %s",
                          strerror(errno));

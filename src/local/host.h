@@ -48,3 +48,6 @@ struct host {
  * terminal error.
  */
 int host_read(struct host *ret, struct error *err);
+
+/** host_is_kernel_root() - whether this process is uid 0 of the initial user namespace */
+bool host_is_kernel_root(void);

@@ -56,8 +56,7 @@ _shared_memory_ static long make_network(int pid_fd)
                                O_RDONLY | O_CLOEXEC, 0, 0);
 }
 
-/* One packet: the errno, and the namespace if that is 0. */
-_shared_memory_ static void hand_over(int fd, long net)
+_shared_memory_ void network_hand_over(int fd, long net)
 {
     int error = net < 0 ? (int)-net : 0, passed = (int)net;
     struct iovec iov = {.iov_base = &error, .iov_len = sizeof error};
@@ -82,7 +81,7 @@ _shared_memory_ static int helper_main(void *arg)
     const struct network_helper *h = arg;
 
     (void)raw_syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    hand_over(h->fd, make_network(h->pid_fd));
+    network_hand_over(h->fd, make_network(h->pid_fd));
     (void)raw_syscall(SYS_exit_group, 0, 0, 0, 0, 0);
     return 0;
 }

@@ -35,5 +35,11 @@ void network_end(struct network_helper *h);
  */
 int network_await(int fd);
 
+/**
+ * network_hand_over() - one packet to where network_await() waits
+ * @net: the namespace, borrowed; or a negative errno
+ */
+void network_hand_over(int fd, long net);
+
 /** network_loopback_up() - bring up lo of the network namespace one is in; 0 or a negative errno */
 int network_loopback_up(void);

@@ -127,7 +127,8 @@ static void plan_accounts(struct plan *p, const struct spec *spec)
                                    "services: files\nprotocols: files\n"});
 }
 
-static void plan_etc(struct plan *p, const struct spec *spec, const uint64_t random[static 2])
+static void plan_etc(struct plan *p, const struct spec *spec, const char *resolv_conf,
+                     const uint64_t random[static 2])
 {
     const char *name = spec->hostname;
 
@@ -137,11 +138,8 @@ static void plan_etc(struct plan *p, const struct spec *spec, const uint64_t ran
                .source = text(p, "127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", name)});
     add(p, (struct step){
                .kind = STEP_FILE, .target = "/etc/hostname", .source = text(p, "%s\n", name)});
-    /* Nothing listens there, so that a look-up fails at once instead of waiting
-     * for an answer. */
-    add(p, (struct step){.kind = STEP_FILE,
-                         .target = "/etc/resolv.conf",
-                         .source = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"});
+    add(p, (struct step){
+               .kind = STEP_FILE, .target = "/etc/resolv.conf", .source = keep(p, resolv_conf)});
     add(p,
         (struct step){.kind = STEP_FILE,
                       .target = "/etc/machine-id",
@@ -291,7 +289,7 @@ static void plan_locks(struct plan *p, const struct spec *spec)
 }
 
 int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
-               const uint64_t random[static 2], struct error *err)
+               const char *resolv_conf, const uint64_t random[static 2], struct error *err)
 {
     uint64_t disk = spec->disk_bytes ? spec->disk_bytes : host->available_bytes / 2;
     int r;
@@ -314,7 +312,7 @@ int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
     add(p, (struct step){.kind = p->image_folder ? STEP_FOLDER : STEP_WRITABLE,
                          .target = "/etc",
                          .value = 0755});
-    plan_etc(p, spec, random);
+    plan_etc(p, spec, resolv_conf, random);
     if (!p->image_folder)
         plan_host_root(p, host);
     plan_writable(p, spec);

@@ -98,13 +98,14 @@ struct plan {
  * plan_build() - the steps for @spec on @host
  * @p: need not be initialised. It holds all that its steps point to, so that it
  * can lie in memory that the keeper shares with the set-up process.
+ * @resolv_conf: the text of that file inside (local/name_servers.h)
  * @random:      decides the id range, the machine id; tests give a fixed number
  *
  * Return: 0, or a negative errno with an error for what this host cannot do for
  * that spec.
  */
 int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
-               const uint64_t random[static 2], struct error *err);
+               const char *resolv_conf, const uint64_t random[static 2], struct error *err);
 
 /** step_describe() - one step as a line for people: "bind /usr on /usr,
  * read-only" */

@@ -53,6 +53,7 @@ enum probe_id {
     ID_SANDBOX,
     ID_FIRST_OPTIONAL,
     ID_OVERLAY = ID_FIRST_OPTIONAL,
+    ID_EGRESS,
     ID_IDMAP,
     ID_LANDLOCK,
     ID_SUBORDINATE_IDS,
@@ -68,7 +69,7 @@ static_assert((int)ID__MAX <= (int)PROBE_RESULTS_MAX, "a report has no room for 
 
 #define BIT(id) (UINT64_C(1) << (id))
 
-/* One of inside and look is set, but for the whole sandbox. */
+/* One of inside, whole and look is set. */
 struct probe {
     const char *name;
     const char *good;         /* the sentence for one that was tried and is there */
@@ -76,6 +77,7 @@ struct probe {
     unsigned long namespaces; /* CLONE_NEW*: beside a new user namespace, which 0 does without */
     bool mapped;              /* the child's ids are mapped first */
     int (*inside)(struct setup *s);
+    int (*whole)(const struct probe_context *c, struct error *err);
     int (*outside)(pid_t child); /* tried here, while the mapped child waits */
     bool (*is_hidden)(void);     /* known to be missing although it could not be tried */
     void (*look)(const struct probe_context *c, struct probe_result *r);
@@ -88,6 +90,9 @@ enum {
     NEEDS_MOUNT = BIT(ID_MAP) | BIT(ID_MOUNT),
     NEEDS_ROOT = BIT(ID_MOUNT_API),
 };
+
+static int start_sandbox(const struct probe_context *c, struct error *err);
+static int make_way_out(const struct probe_context *c, struct error *err);
 
 static const struct probe probes[] = {
     [ID_USER] = {.name = "user-namespace",
@@ -240,7 +245,8 @@ static const struct probe probes[] = {
                     .step = {.source = "openat2(2)"}},
     [ID_SANDBOX] = {.name = "sandbox",
                     .good = "a whole sandbox can be set up",
-                    .needs = BIT(ID_SANDBOX) - 1},
+                    .needs = BIT(ID_SANDBOX) - 1,
+                    .whole = start_sandbox},
     [ID_OVERLAY] = {.name = "overlay",
                     .good = "image folders can be used",
                     .needs = NEEDS_ROOT,
@@ -248,6 +254,10 @@ static const struct probe probes[] = {
                     .mapped = true,
                     .inside = probe_overlay,
                     .step = {.kind = STEP_OVERLAY, .target = "/"}},
+    [ID_EGRESS] = {.name = "egress",
+                   .good = "what a spec lists can be let out, and nothing else",
+                   .needs = BIT(ID_LOOPBACK),
+                   .whole = make_way_out},
     [ID_IDMAP] = {.name = "idmapped-mounts",
                   .good = "files of volumes keep their owner (tried with the current folder)",
                   .needs = NEEDS_MAP,
@@ -392,7 +402,7 @@ static int start_sandbox(const struct probe_context *c, struct error *err)
 {
     struct sandbox sb = SANDBOX_INIT;
     struct channel link;
-    int r = sandbox_start(&c->spec, &sb, err);
+    int r = sandbox_start(&c->spec, NULL, NULL, &sb, err);
 
     if (r < 0)
         return r;
@@ -401,6 +411,12 @@ static int start_sandbox(const struct probe_context *c, struct error *err)
     channel_done(&link);
     sandbox_end(&sb);
     return r;
+}
+
+static int make_way_out(const struct probe_context *c, struct error *err)
+{
+    (void)c;
+    return probe_way_out(err);
 }
 
 /* The first of what @p stands on that is not there, or ID__MAX. */
@@ -445,8 +461,8 @@ static void run_probe(const struct probe_context *c, const struct probe_report *
     }
     if (lack != ID__MAX)
         code = -EPERM;
-    else if (!p->inside)
-        code = start_sandbox(c, &err);
+    else if (p->whole)
+        code = p->whole(c, &err);
     else
         code = try_probe(c, p, &place);
     if (code < 0 && err.code == 0)
@@ -463,7 +479,7 @@ static void judge_plan(struct probe_context *c, struct probe_result *map)
 {
     struct error err = ERROR_INIT;
 
-    if (plan_build(&c->plan, &c->spec, &c->host, (const uint64_t[2]){0, 0}, &err) < 0)
+    if (plan_build(&c->plan, &c->spec, &c->host, "", (const uint64_t[2]){0, 0}, &err) < 0)
         set_missing(&err, map);
 }
 
@@ -508,4 +524,15 @@ int probe_host(struct probe_report *ret, struct error *err)
     }
     spec_done(&c->spec);
     return r;
+}
+
+void probe_require(struct probe_report *report, const struct spec *spec)
+{
+    struct probe_result *egress = &report->results[ID_EGRESS];
+
+    if (egress->required || (spec->block_network && spec->allow_egress_to.n == 0 &&
+                             spec->allow_egress_to_cidrs.n == 0 && spec->publish.n == 0))
+        return;
+    egress->required = true;
+    report->n_missing += egress->state == PROBE_MISSING;
 }

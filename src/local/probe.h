@@ -37,7 +37,8 @@ enum { PROBE_RESULTS_MAX = 40 };
 
 struct probe_report {
     struct utsname kernel;
-    struct probe_result results[PROBE_RESULTS_MAX]; /* the required ones first */
+    struct probe_result
+        results[PROBE_RESULTS_MAX]; /* the required ones first, but for probe_require() */
     size_t n;
     size_t n_missing; /* required ones; 0: this host can run sandboxes */
 };
@@ -50,6 +51,13 @@ struct probe_report {
  * error when the probes themselves could not be run.
  */
 int probe_host(struct probe_report *ret, struct error *err);
+
+/**
+ * probe_require() - what @spec needs beyond the default one counts as required from now on
+ *
+ * That is the way out, if it lets anything pass in or out.
+ */
+void probe_require(struct probe_report *report, const struct spec *spec);
 
 #define PROBE_PATIENCE_US UINT64_C(5000000)
 
@@ -90,6 +98,9 @@ int probe_openat2(struct setup *s);
 
 /** probe_idmap_outside() - an idmapped mount by way of the namespace of @child; 0 or -errno */
 int probe_idmap_outside(pid_t child);
+
+/** probe_way_out() - a whole way out, in a namespace that goes again; 0 or -errno with @err */
+int probe_way_out(struct error *err);
 
 /** probe_proc_is_masked() - whether something is mounted below /proc that forbids a fresh one */
 bool probe_proc_is_masked(void);

@@ -351,6 +351,27 @@ static int explain_memfd(int code, struct error *err)
     return error_remedy(err, "Check vm.memfd_noexec and free memory");
 }
 
+/* What the kernel answers where a part of it is missing that could be a module. */
+static bool is_absence(int code)
+{
+    return code == ENOENT || code == EOPNOTSUPP || code == EPROTONOSUPPORT ||
+           code == ESOCKTNOSUPPORT || code == EAFNOSUPPORT || code == ENOPROTOOPT;
+}
+
+static int explain_modules(const struct refusal_hints *h, const struct step *step, int code,
+                           struct error *err)
+{
+    if (!is_absence(code))
+        return explain_any(h, step->target, step->source, code, err);
+    error_set(err, ERROR_TERMINAL, code,
+              "%s needs of this kernel what it lacks or may not load (%s: %s)", step->target,
+              step->source, strerror(code));
+    return error_remedy(err,
+                        "As root, load it: modprobe -a %s; where the kernel has no modules, use "
+                        "one with these parts built in",
+                        step->source);
+}
+
 /* What a step does, to stand in front of "is refused" and "failed". */
 static void step_phrase(const struct step *step, char *buf, size_t size)
 {
@@ -391,6 +412,9 @@ static int explain_step(const struct refusal_hints *h, const struct step *step, 
                         struct error *err)
 {
     static const struct step network = {.source = "net"};
+    static const struct step way_out = {
+        .source = "nf_tables nft_log nfnetlink_log nft_reject_inet nft_tproxy",
+        .target = "a network with a way out"};
     char what[256];
 
     if (step->kind == STEP_IDS)
@@ -405,6 +429,8 @@ static int explain_step(const struct refusal_hints *h, const struct step *step, 
         return explain_workdir(step, code, err);
     if (step->kind == STEP_NETWORK && (code == ENOSPC || code == EUSERS || code == EINVAL))
         return explain_namespaces(h, &network, code, err);
+    if (step->kind == STEP_NETWORK && is_absence(code)) /* the sealed one needs no such part */
+        return explain_modules(h, &way_out, code, err);
     if (step->kind == STEP_INIT && (code == EPERM || code == EACCES))
         return explain_memfd(code, err);
     if (step->kind == STEP_PIVOT && code == EINVAL) {
@@ -440,6 +466,9 @@ int refusal_explain_with(const struct refusal_hints *hints, enum refusal_place p
         return explain_idmap(hints, step && step->source ? step->source : "a volume", code, err);
     case REFUSAL_MEMFD:
         return explain_memfd(code, err);
+    case REFUSAL_MODULES:
+        assert(step);
+        return explain_modules(hints, step, code, err);
     case REFUSAL_CALL:
         return code == EINVAL ? explain_absent(hints, step->source, step->source, code, err)
                               : explain_any(hints, step->source, step->source, code, err);

@@ -17,6 +17,7 @@ enum refusal_place {
     REFUSAL_MAPS,       /* the keeper's writing of the id maps */
     REFUSAL_IDMAP,      /* the keeper's idmapped mount of a volume or image, step->source */
     REFUSAL_MEMFD,      /* the memory file that holds init */
+    REFUSAL_MODULES,    /* step->target, which needs the kernel modules step->source */
     REFUSAL_CALL,       /* any other system call; step->source: its name, "openat2(2)" */
 };
 

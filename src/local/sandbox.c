@@ -23,6 +23,7 @@
 #include "local/idmap.h"
 #include "local/init_image.h"
 #include "local/landlock.h"
+#include "local/name_servers.h"
 #include "local/network.h"
 #include "local/refusal.h"
 #include "local/setup.h"
@@ -148,7 +149,26 @@ static int open_pair(int *ret_ours, int *ret_theirs, struct error *err)
     return 0;
 }
 
-static int start_processes(struct sandbox *sb, struct error *err)
+/* Whoever makes the network namespace: a visitor where there is a way out. */
+static int start_network(struct sandbox *sb, const struct sandbox_way_out *out, int net_fd,
+                         struct error *err)
+{
+    int r;
+
+    if (out) {
+        const struct visit v = {.job = VISIT_MAKE,
+                                .pid_fd = sb->pid_fd,
+                                .reach = out->reach,
+                                .egress_fd = out->egress_fd,
+                                .setup_fd = net_fd};
+
+        return visitor_start(&v, out->visitor, err);
+    }
+    r = network_start(sb->pid_fd, net_fd, &sb->network);
+    return r < 0 ? refusal_explain(REFUSAL_NAMESPACES, NULL, -r, err) : 0;
+}
+
+static int start_processes(struct sandbox *sb, const struct sandbox_way_out *out, struct error *err)
 {
     const unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
                                 CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD;
@@ -172,13 +192,23 @@ static int start_processes(struct sandbox *sb, struct error *err)
     }
     sb->pid = (pid_t)pid;
     sb->pid_fd = pid_fd;
-    r = network_start(sb->pid_fd, net_to, &sb->network);
-    return r < 0 ? refusal_explain(REFUSAL_NAMESPACES, NULL, -r, err) : 0;
+    return start_network(sb, out, net_to, err);
 }
 
-static int make_plan(struct sandbox *sb, const struct spec *spec, struct error *err)
+/* The text of the host's file for name_servers_text(); empty if there is none. */
+static void read_resolv_conf(char *buf, size_t size)
+{
+    _cleanup_fd_ int fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+    buf[n > 0 ? n : 0] = '\0';
+}
+
+static int make_plan(struct sandbox *sb, const struct spec *spec, const struct policy_pool *pool,
+                     const struct policy_reach *reach, struct error *err)
 {
     _cleanup_free_ struct host *host = malloc(sizeof *host);
+    char resolv_conf[NAME_SERVERS_TEXT_BYTES], hosts_own[4096] = "";
     uint64_t random[2];
     int r;
 
@@ -187,12 +217,18 @@ static int make_plan(struct sandbox *sb, const struct spec *spec, struct error *
     if (getrandom(random, sizeof random, 0) != sizeof random)
         return error_set(err, ERROR_TERMINAL, EIO, "the kernel gives no random bytes");
     r = host_read(host, err);
-    return r < 0 ? r : plan_build(sb->plan, spec, host, random, err);
+    if (r < 0)
+        return r;
+    if (name_servers_wants_host(reach, spec->resolver))
+        read_resolv_conf(hosts_own, sizeof hosts_own);
+    name_servers_text(pool, reach, spec->resolver, hosts_own, resolv_conf);
+    return plan_build(sb->plan, spec, host, resolv_conf, random, err);
 }
 
 /* The processes come first, since they take a while to start: the plan is made
  * meanwhile. */
-static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
+static int start(struct sandbox *sb, const struct spec *spec, const struct policy_pool *pool,
+                 const struct sandbox_way_out *out, struct error *err)
 {
     void *shared =
         mmap(NULL, sizeof *sb->plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -202,9 +238,9 @@ static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
         return error_set(err, ERROR_TERMINAL, errno, "out of memory");
     sb->plan = shared;
     sb->landlock_abi = landlock_abi();
-    r = start_processes(sb, err);
+    r = start_processes(sb, out, err);
     if (r == 0)
-        r = make_plan(sb, spec, err);
+        r = make_plan(sb, spec, pool, out ? out->reach : NULL, err);
     if (r == 0 && sb->plan->range)
         r = hand_over_range(sb, err);
     if (r < 0)
@@ -213,13 +249,19 @@ static int start(struct sandbox *sb, const struct spec *spec, struct error *err)
     return r < 0 ? set_up_is_gone(r, err) : 0;
 }
 
-int sandbox_start(const struct spec *spec, struct sandbox *ret, struct error *err)
+int sandbox_start(const struct spec *spec, const struct policy_pool *pool,
+                  const struct sandbox_way_out *way_out, struct sandbox *ret, struct error *err)
 {
     struct sandbox sb = SANDBOX_INIT;
-    int r = start(&sb, spec, err);
+    struct error ignored = ERROR_INIT;
 
+    if (way_out)
+        *way_out->visitor = (struct visitor)VISITOR_INIT;
+    int r = start(&sb, spec, pool, way_out, err);
     if (r < 0) {
         sandbox_end(&sb);
+        if (way_out)
+            (void)visitor_end(way_out->visitor, &ignored);
         return error_context(err, "set-up");
     }
     *ret = sb;

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "toolset/refusals.h"
 #include "toolset/texts.h"
 #include "base/guards.h"
 
@@ -115,25 +116,29 @@ static void life_line(const struct atoll_toolset *t, char *buf, size_t size)
 static char *add_notes(struct tool_call *c, char *text, size_t *len)
 {
     struct atoll_toolset *t = c->t;
-    char life[160], notes[sizeof life + 128];
-    size_t n;
+    _cleanup_free_ char *policy = refusals_policy_line(t), *notes = NULL;
+    char life[160];
 
     life_line(t, life, sizeof life);
-    (void)snprintf(notes, sizeof notes, "%s%s%s", t->replaced ? "\n" : "",
-                   t->replaced ? TEXT_NOTE_REPLACED : "", life);
+    int n = asprintf(&notes, "%s%s%s%s", t->replaced ? "\n" : "",
+                     t->replaced ? TEXT_NOTE_REPLACED : "", policy ? policy : "", life);
+    if (n < 0) {
+        notes = NULL;
+        free(text);
+        return NULL;
+    }
     if (t->replaced)
         c->answer.replaced = true;
     t->replaced = false;
-    n = strlen(notes);
     if (n == 0)
         return text;
-    char *more = realloc(text, *len + n + 1);
+    char *more = realloc(text, *len + (size_t)n + 1);
     if (!more) {
         free(text);
         return NULL;
     }
-    memcpy(more + *len, notes, n + 1);
-    *len += n;
+    memcpy(more + *len, notes, (size_t)n + 1);
+    *len += (size_t)n;
     return more;
 }
 

@@ -127,6 +127,23 @@ static void say_hosts(struct buffer *b, const struct policy *p, const struct kin
         say(b, TEXT_NETWORK_WILDCARD);
 }
 
+/* @exact: of the backend it is known how it refuses */
+static void say_rest(struct buffer *b, const struct policy *p, const struct kinds *k, bool exact)
+{
+    if (exact && p->n_hosts > 0)
+        say(b, p->n_ranges > 0 ? TEXT_NETWORK_HOSTS_NO_UDP_RANGES : TEXT_NETWORK_HOSTS_NO_UDP);
+    /* Ranges take plain HTTP, so beside them it fails to the hosts alone. */
+    if (p->n_hosts > 0 && k->http == 0 && p->n_ranges == 0) {
+        say(b, exact ? TEXT_NETWORK_NO_HTTP_AT_ONCE : TEXT_NETWORK_NO_HTTP);
+        return;
+    }
+    if (p->n_hosts > 0 && k->http == 0)
+        say(b, TEXT_NETWORK_HOSTS_NO_HTTP);
+    else if (k->http < p->n_hosts)
+        say(b, TEXT_NETWORK_HOSTS_SOME_HTTP);
+    say(b, exact ? TEXT_NETWORK_REST_AT_ONCE : TEXT_NETWORK_REST);
+}
+
 static void say_lists(struct buffer *b, const struct policy *p, bool names_resolve)
 {
     _cleanup_free_ char *ranges = ranges_text(p->ranges, p->n_ranges);
@@ -140,22 +157,11 @@ static void say_lists(struct buffer *b, const struct policy *p, bool names_resol
     else if (p->n_ranges > 0 && ranges)
         say(b, TEXT_NETWORK_RANGES, ranges);
 
-    if (p->n_hosts == 0) {
-        say(b, TEXT_NETWORK_REST);
+    say_rest(b, p, &k, !names_resolve);
+    if (p->n_hosts == 0)
         say(b, names_resolve ? TEXT_NAMES_ALL_MAY : TEXT_NAMES_ALL_FAIL);
-        return;
-    }
-    /* Ranges take plain HTTP, so beside them it fails to the hosts alone. */
-    if (k.http == 0 && p->n_ranges == 0) {
-        say(b, TEXT_NETWORK_NO_HTTP);
-    } else {
-        if (k.http == 0)
-            say(b, TEXT_NETWORK_HOSTS_NO_HTTP);
-        else if (k.http < p->n_hosts)
-            say(b, TEXT_NETWORK_HOSTS_SOME_HTTP);
-        say(b, TEXT_NETWORK_REST);
-    }
-    say(b, names_resolve ? TEXT_NAMES_OTHERS_MAY : TEXT_NAMES_OTHERS_FAIL);
+    else
+        say(b, names_resolve ? TEXT_NAMES_OTHERS_MAY : TEXT_NAMES_OTHERS_FAIL);
 }
 
 static void say_network(struct buffer *b, const struct policy *p, bool names_resolve)
@@ -170,6 +176,8 @@ static void say_network(struct buffer *b, const struct policy *p, bool names_res
         say(b, TEXT_NETWORK_OPEN);
         if (p->n_private_ranges > 0 && ranges)
             say(b, TEXT_NETWORK_PRIVATE, ranges);
+        if (!names_resolve)
+            say(b, TEXT_NETWORK_OPEN_REST);
     } else if (p->n_hosts > 0 || p->n_ranges > 0) {
         say_lists(b, p, names_resolve);
     } else {

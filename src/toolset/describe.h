@@ -20,7 +20,9 @@ struct describe_input {
     const struct policy *policy; /* NULL: not known */
     int64_t remaining_s;         /* of its life; negative: not known. Attached only */
     bool lifetime_none;          /* it has no end of its own. Attached only */
-    bool names_resolve; /* names that no rule lists may resolve all the same (other backends) */
+    /* Another backend's, of which less is known: names that no rule lists may resolve all the same,
+     * and what is refused need not fail at once. */
+    bool names_resolve;
     const struct string_list *exports; /* PATH=URL */
 };
 

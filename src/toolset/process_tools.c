@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "core/outcome.h"
 #include "toolset/processes.h"
+#include "toolset/refusals.h"
 #include "toolset/texts.h"
 #include "toolset/truncate.h"
 #include "base/guards.h"
@@ -198,6 +199,17 @@ static void show_end(struct tool_call *c, const struct process *p, bool lost, FI
         (void)fputs(" " TEXT_NOTE_HELD, f);
 }
 
+static int show_refusals(const struct tool_call *c, const struct process *p, FILE *f)
+{
+    _cleanup_free_ char *note = NULL;
+
+    if (refusals_note(c->t, atoll_op_exit(p->op), &note) < 0)
+        return -ENOMEM;
+    if (note)
+        (void)fprintf(f, " %s", note);
+    return 0;
+}
+
 static int compose(struct tool_call *c, struct process *p, bool lost, FILE *f)
 {
     if (show_output(c, p, f) < 0)
@@ -207,6 +219,8 @@ static int compose(struct tool_call *c, struct process *p, bool lost, FILE *f)
         show_end(c, p, lost, f);
     else
         (void)fputs(TEXT_PROCESS_RUNNING, f);
+    if (p->ended && show_refusals(c, p, f) < 0)
+        return -ENOMEM;
     call_fact(c, "process", json_integer(p->number));
     call_fact(c, "running", json_boolean(!p->ended));
     return 0;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/clock.h"
 #include "core/outcome.h"
+#include "toolset/refusals.h"
 #include "toolset/texts.h"
 #include "toolset/toolset.h"
 #include "toolset/truncate.h"
@@ -225,8 +226,23 @@ static void add_facts(struct tool_call *c, const struct shown_output *out,
     call_fact(c, "stderr_dropped_bytes", json_integer((json_int_t)err->dropped));
 }
 
-static void compose(struct tool_call *c, const struct shown_output *out,
-                    const struct shown_output *err, FILE *f)
+/* What its attempts to get out came to, where the backend tells. 0 or -ENOMEM */
+static int show_refusals(struct tool_call *c, FILE *f, bool *first)
+{
+    const struct atoll_exit *x = atoll_op_exit(c->inner);
+    _cleanup_free_ char *note = NULL;
+
+    if (refusals_note(c->t, x, &note) < 0)
+        return -ENOMEM;
+    if (!note)
+        return 0;
+    add_note(f, first, note);
+    call_fact(c, "denied", refusals_json(c->t, x));
+    return 0;
+}
+
+static int compose(struct tool_call *c, const struct shown_output *out,
+                   const struct shown_output *err, FILE *f)
 {
     bool first = true, first_note = true;
 
@@ -235,6 +251,8 @@ static void compose(struct tool_call *c, const struct shown_output *out,
     if (first)
         (void)fputs(TEXT_NO_OUTPUT, f);
     show_end(c, f, &first_note);
+    if (show_refusals(c, f, &first_note) < 0)
+        return -ENOMEM;
     if (exec_held(c->inner))
         add_note(f, &first_note, TEXT_NOTE_HELD);
     if (c->t->replaced) {
@@ -242,6 +260,7 @@ static void compose(struct tool_call *c, const struct shown_output *out,
         c->t->replaced = false;
         c->answer.replaced = true;
     }
+    return 0;
 }
 
 static void keep_exit(struct tool_call *c)
@@ -251,6 +270,8 @@ static void keep_exit(struct tool_call *c)
     if (!x)
         return;
     c->exit = *x;
+    c->exit.denials = NULL; /* they are masked in what is structured */
+    c->exit.n_denials = 0;
     if (x->problem)
         c->exit.problem = c->problem = toolset_masked(c->t, x->problem, strlen(x->problem), NULL);
     c->answer.exit = &c->exit;
@@ -266,10 +287,10 @@ static void answer(struct tool_call *c)
 
     if (r == 0)
         r = show_stream(c, 2, &err);
-    if (r == 0) {
-        compose(c, &out, &err, f);
+    if (r == 0)
+        r = compose(c, &out, &err, f);
+    if (r == 0)
         add_facts(c, &out, &err);
-    }
     if (f && fclose(f) != 0)
         r = -ENOMEM;
     if (r < 0)

@@ -15,7 +15,7 @@
 
 #include <inttypes.h>
 
-#define TEXTS_VERSION 2
+#define TEXTS_VERSION 3
 
 /* --- The fixed part of the descriptions; no network and no names of other tools in them --- */
 
@@ -129,6 +129,8 @@
     "Network: none. No address can be reached, even where a name resolves, so installing or "      \
     "downloading anything fails, and trying again does not help. Use what is installed here."
 #define TEXT_NETWORK_OPEN "Network: outbound access to public addresses exists."
+#define TEXT_NETWORK_OPEN_REST                                                                     \
+    "Other addresses are refused at once, and trying again does not help."
 #define TEXT_NETWORK_PRIVATE                                                                       \
     "Of private and other special addresses these ranges can be reached: %s." /* list */
 #define TEXT_NETWORK_UNKNOWN                                                                       \
@@ -150,12 +152,20 @@
 #define TEXT_NETWORK_AND_RANGES                                                                    \
     "These address ranges can be reached too, on any port: %s." /* list */
 
-/* What fails. Of plain HTTP only what the lists leave no other way for. */
+/* What fails. Of plain HTTP only what the lists leave no other way for. Those that end in AT_ONCE
+ * are of the local backend; of others it is not known. */
 #define TEXT_NETWORK_REST "Everything else fails, and trying again does not help."
+#define TEXT_NETWORK_REST_AT_ONCE                                                                  \
+    "Everything else is refused at once, and trying again does not help."
 #define TEXT_NETWORK_NO_HTTP                                                                       \
     "Everything else fails, plain HTTP to any host included, and trying again does not help."
-#define TEXT_NETWORK_HOSTS_NO_HTTP   "Plain HTTP to the hosts fails; the ranges take any port."
-#define TEXT_NETWORK_HOSTS_SOME_HTTP "Plain HTTP to a host that is listed without :80 fails."
+#define TEXT_NETWORK_NO_HTTP_AT_ONCE                                                               \
+    "Everything else is refused at once, plain HTTP to any host included, and trying again does "  \
+    "not help."
+#define TEXT_NETWORK_HOSTS_NO_UDP        "Hosts take no UDP."
+#define TEXT_NETWORK_HOSTS_NO_UDP_RANGES "Hosts take no UDP; the ranges do."
+#define TEXT_NETWORK_HOSTS_NO_HTTP       "Plain HTTP to the hosts fails; the ranges take any port."
+#define TEXT_NETWORK_HOSTS_SOME_HTTP     "Plain HTTP to a host that is listed without :80 fails."
 
 /* Names that are not listed. */
 #define TEXT_NAMES_OTHERS_FAIL "Names that are not listed do not resolve."
@@ -199,12 +209,22 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
 #define TEXT_NOTE_KILLED    "[ended from outside]"
 #define TEXT_NOTE_HELD                                                                             \
     "[a background process still holds the output; what it writes from now on is not shown]"
+#define TEXT_NOTE_REFUSED                                                                          \
+    "[refused by the network policy: %s%s. Trying again does not help.]" /* list, rest */
+#define TEXT_REFUSED_REST  " and %" PRIu64 " more"
 #define TEXT_NOTE_REPLACED "[sandbox was replaced; files from earlier calls are gone]"
 
 /* Below the result of any tool, when little life is left. */
 #define TEXT_LITTLE_LIFE_SHORT "[the sandbox has less than a minute left; finish up]"
 #define TEXT_LITTLE_LIFE                                                                           \
     "[the sandbox has about %" PRIu64 " %s left; finish what matters]" /* TEXT_MINUTES() */
+
+/* Below the next result of any tool, when somebody has changed the network policy. */
+#define TEXT_NOTE_POLICY                                                                           \
+    "[the network policy was changed; this can be reached now, and nothing else: %s]" /* list */
+#define TEXT_NOTE_POLICY_NONE "[the network policy was changed; nothing can be reached any more]"
+#define TEXT_NOTE_POLICY_UNKNOWN                                                                   \
+    "[the network policy was changed; test what you need before you rely on it]"
 
 /* The first line of an output that lost its beginning. */
 #define TEXT_EARLIER_TRUNCATED "[... earlier output truncated]"

@@ -56,12 +56,20 @@ class CTool(Structure):
         ("sequential", c_bool), ("retries", c_uint)]
 
 
+class CDenial(Structure):
+    _fields_ = [
+        ("protocol", c_char_p), ("name", c_char_p), ("address", c_char_p), ("port", c_uint32),
+        ("rule", c_char_p), ("reason", c_char_p), ("bytes", c_uint64), ("at_us", c_uint64),
+        ("repeated", c_uint64)]
+
+
 class CExit(Structure):
     _fields_ = [
         ("exit_code", c_int), ("signal", c_int), ("reason", c_char_p), ("problem", c_char_p),
         ("status", c_int), ("command", c_uint32), ("wall_us", c_uint64), ("user_us", c_uint64),
         ("system_us", c_uint64), ("peak_rss_bytes", c_uint64), ("stdout_total", c_uint64),
-        ("stderr_total", c_uint64)]
+        ("stderr_total", c_uint64), ("denials", POINTER(CDenial)), ("n_denials", c_size_t),
+        ("more_denials", c_uint64)]
 
 
 class CAnswer(Structure):

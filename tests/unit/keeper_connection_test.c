@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/command.h"
+#include "keeper/events.h"
 #include "keeper/keeper.h"
 #include "wire/fault.h"
 #include "wire/sandbox_info.h"
@@ -65,6 +66,9 @@ static int start_silent(void **state)
     channel_init(&s.init, link[1]);
     s.keeper.init_source.fd = s.keeper.process_source.fd = -EBADF;
     s.keeper.sandbox = (struct sandbox)SANDBOX_INIT;
+    s.keeper.egress = (struct keeper_egress)KEEPER_EGRESS_INIT;
+    s.keeper.events = (struct event_log)EVENT_LOG_INIT;
+    s.keeper.policy_generation = 1;
     s.keeper.state = KEEPER_RUNNING;
     s.keeper.creator = s.connections[0];
     s.keeper.create_id = CREATE_ID;
@@ -1016,6 +1020,136 @@ static void a_stop_does_not_wait_for_a_slow_reader(void **state)
     assert_int_equal(done.type, MSG_DONE);
 }
 
+/* --- What egress has refused --- */
+
+/* An egress process that is the test; its end of the channel. */
+static void give_egress(struct scene *s, struct channel *ret)
+{
+    int pair[2];
+
+    assert_int_equal(io_pair(pair), 0);
+    channel_init(&s->keeper.egress.channel, pair[0]);
+    s->keeper.egress.running = true;
+    channel_init(ret, pair[1]);
+}
+
+static uint32_t expect_sync(struct channel *egress)
+{
+    struct message m;
+
+    assert_int_equal(channel_receive(egress, &m), 1);
+    assert_int_equal(m.type, MSG_SYNC);
+    return m.id;
+}
+
+static const struct denial refused = {.protocol = DENIAL_TCP,
+                                      .name = "",
+                                      .address = "192.0.2.9",
+                                      .port = 80,
+                                      .rule = "no rule",
+                                      .reason = "nothing lists it"};
+
+static size_t denials_of(const struct message *m)
+{
+    struct reader r = m->payload;
+    struct denial x;
+    size_t n = 0;
+
+    while (exit_denial_next(&r, &x) > 0)
+        n += strcmp(x.address, refused.address) == 0 && x.port == refused.port;
+    return n;
+}
+
+static void an_end_is_told_when_egress_has_told_all(void **state)
+{
+    struct scene *s = *state;
+    struct channel egress;
+    struct message m;
+
+    give_egress(s, &egress);
+    uint32_t first = give(s, 0, 5, 0), other = give(s, 1, 6, 0);
+    tell_exited(s, first, 1);
+    uint32_t sync = expect_sync(&egress);
+    expect_nothing(&s->clients[0]);
+    events_denied(&s->keeper, &refused); /* it was on its way */
+    commands_synced(&s->keeper, sync + 1);
+    expect_nothing(&s->clients[0]);
+    commands_synced(&s->keeper, sync);
+    expect(&s->clients[0], MSG_EXITED, 5, &m);
+    assert_int_equal(denials_of(&m), 1);
+    tell_exited(s, other, 0); /* which ran at that time too */
+    commands_synced(&s->keeper, expect_sync(&egress));
+    expect(&s->clients[1], MSG_EXITED, 6, &m);
+    assert_int_equal(denials_of(&m), 1);
+    first = give(s, 0, 7, 0); /* and one that began later */
+    tell_exited(s, first, 0);
+    commands_synced(&s->keeper, expect_sync(&egress));
+    expect(&s->clients[0], MSG_EXITED, 7, &m);
+    assert_int_equal(denials_of(&m), 0);
+    channel_done(&egress);
+}
+
+static int no_rest(struct loop *l, struct loop_timer *t)
+{
+    (void)l;
+    (void)t;
+    return 0;
+}
+
+static void an_end_that_egress_leaves_untold_is_told_all_the_same(void **state)
+{
+    struct scene *s = *state;
+    const uint64_t begun = clock_now_us();
+    struct channel egress;
+
+    s->keeper.rest_timer.due = no_rest;
+    give_egress(s, &egress);
+    tell_exited(s, give(s, 0, 5, 0), 3);
+    while (s->keeper.commands && clock_now_us() - begun < 20000000)
+        assert_int_equal(loop_turn(&s->keeper.loop, clock_after_us(100000)), 0);
+    expect_exited(&s->clients[0], 5, REASON_EXITED);
+    channel_done(&egress);
+}
+
+static void the_last_command_ends_the_sandbox_when_all_is_told(void **state)
+{
+    const struct exit_report x = {.left_empty = 1};
+    struct scene *s = *state;
+    struct channel egress;
+    uint8_t buf[512];
+    struct writer w = writer_over(buf, sizeof buf);
+    struct message m = {.type = MSG_EXITED};
+
+    give_egress(s, &egress);
+    m.id = give(s, 0, 5, EXEC_LAST);
+    exit_report_encode(&w, &x);
+    m.payload = reader_over(buf, writer_len(&w));
+    assert_int_equal(command_exited(&s->keeper, &m), 0);
+    assert_int_equal(s->keeper.state, KEEPER_RUNNING);
+    assert_true(commands_end_soon(&s->keeper));
+    events_denied(&s->keeper, &refused);
+    commands_synced(&s->keeper, expect_sync(&egress));
+    assert_int_equal(s->keeper.state, KEEPER_ENDING);
+    assert_int_equal(s->keeper.ended_by, ENDED_DESTROYED);
+    expect(&s->clients[0], MSG_EXITED, 5, &m);
+    assert_int_equal(denials_of(&m), 1);
+    expect(&s->clients[0], MSG_ENDED, CREATE_ID, &m);
+    channel_done(&egress);
+}
+
+static void a_client_that_goes_does_not_wait_for_egress(void **state)
+{
+    struct scene *s = *state;
+    struct channel egress;
+
+    give_egress(s, &egress);
+    tell_exited(s, give(s, 1, 5, 0), 0);
+    hang_up(s, 1);
+    assert_int_equal(s->keeper.n_commands, 0);
+    commands_synced(&s->keeper, expect_sync(&egress));
+    channel_done(&egress);
+}
+
 int main(void)
 {
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, start, end)
@@ -1054,6 +1188,10 @@ int main(void)
         SCENE(a_client_may_go_when_init_is_gone),
         SCENE(commands_may_be_stopped_when_init_is_gone),
         SCENE(a_stop_does_not_wait_for_a_slow_reader),
+        SCENE(an_end_is_told_when_egress_has_told_all),
+        SCENE(an_end_that_egress_leaves_untold_is_told_all_the_same),
+        SCENE(the_last_command_ends_the_sandbox_when_all_is_told),
+        SCENE(a_client_that_goes_does_not_wait_for_egress),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,9 @@ static int start(void **state)
     channel_init(&s.init, link[1]);
     s.keeper.init_source.fd = s.keeper.process_source.fd = -EBADF;
     s.keeper.sandbox = (struct sandbox)SANDBOX_INIT;
+    s.keeper.egress = (struct keeper_egress)KEEPER_EGRESS_INIT;
+    s.keeper.events = (struct event_log)EVENT_LOG_INIT;
+    s.keeper.policy_generation = 1;
     s.keeper.state = KEEPER_RUNNING;
     return 0;
 }

@@ -24,6 +24,7 @@ struct bench {
 };
 
 static const uint64_t chance[2] = {0x0123456789ABCDEF, 0x00000000FFFFFFFF};
+static const char resolv_conf[] = "nameserver 192.0.2.53\n";
 
 static void add_entry(struct host *h, enum host_kind kind, const char *path, const char *target)
 {
@@ -76,7 +77,7 @@ static void build(struct bench *b)
 {
     struct error err = ERROR_INIT;
 
-    if (plan_build(&b->plan, &b->spec, &b->host, chance, &err) < 0)
+    if (plan_build(&b->plan, &b->spec, &b->host, resolv_conf, chance, &err) < 0)
         fail_msg("%s", err.message);
 }
 
@@ -84,7 +85,7 @@ static void refuse(struct bench *b, int code, const char *words)
 {
     struct error err = ERROR_INIT;
 
-    assert_int_equal(plan_build(&b->plan, &b->spec, &b->host, chance, &err), -code);
+    assert_int_equal(plan_build(&b->plan, &b->spec, &b->host, resolv_conf, chance, &err), -code);
     assert_int_equal(err.cls, ERROR_TERMINAL);
     if (!strstr(err.message, words))
         fail_msg("'%s' does not say '%s'", err.message, words);
@@ -233,7 +234,7 @@ static void the_hosts_root_becomes_a_range_that_nobody_has(void **state)
         const uint64_t random[2] = {n * UINT64_C(0x9E3779B97F4A7C15), n};
         struct error err = ERROR_INIT;
 
-        assert_int_equal(plan_build(&b->plan, &b->spec, &b->host, random, &err), 0);
+        assert_int_equal(plan_build(&b->plan, &b->spec, &b->host, resolv_conf, random, &err), 0);
         assert_true(b->plan.range_start >= 0x70000000);
         assert_true((uint64_t)b->plan.range_start + b->plan.range_count <= 0x80000000);
         assert_int_equal(b->plan.range_start % 65536, 0);
@@ -396,6 +397,9 @@ static void files_hold_the_name_and_the_machine_id(void **state)
 
     assert_int_equal(spec_set_hostname(&b->spec, "box", &err), 0);
     build(b);
+    s = find(&b->plan, STEP_FILE, "/etc/resolv.conf");
+    assert_string_equal(s->source, resolv_conf);
+    assert_ptr_not_equal(s->source, resolv_conf); /* in memory that both processes see */
     s = find(&b->plan, STEP_FILE, "/etc/hostname");
     assert_non_null(s);
     assert_string_equal(s->source, "box\n");

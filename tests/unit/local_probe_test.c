@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -93,6 +94,24 @@ static int deny_user_namespaces(void)
 static int hide_network_namespaces(void)
 {
     return deny(SYS_clone, CLONE_NEWNET, SECCOMP_RET_ERRNO | EINVAL);
+}
+
+/* Whose answer to a socket of another protocol is what a kernel without nfnetlink says. */
+static int hide_netfilter(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(2)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_NETFILTER, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {.len = ARRAY_SIZE(filter), .filter = filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -errno;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
 }
 
 static int kill_at_close_range(void)
@@ -230,6 +249,38 @@ static void one_kind_of_namespace_that_is_missing_is_named(void **state)
     assert_int_equal(find(report, "loopback")->state, PROBE_UNKNOWN);
 }
 
+static void a_way_out_is_required_only_of_specs_with_one(void **state)
+{
+    _cleanup_free_ struct probe_report *report = malloc(sizeof *report);
+    char *const listed[] = {(char *)(uintptr_t) "example.org"};
+    struct spec spec;
+
+    (void)state;
+    assert_non_null(report);
+    assert_int_equal(spec_init(&spec), 0);
+    if (!probe_spoilt(hide_netfilter, report) || find(report, "loopback")->state != PROBE_OK) {
+        print_message("no network namespace can be made here\n");
+        skip();
+    }
+    const struct probe_result *egress = find(report, "egress");
+    size_t n = report->n_missing;
+    assert_int_equal(egress->state, PROBE_MISSING);
+    assert_int_equal(egress->code, EPROTONOSUPPORT);
+    assert_says(report, "egress", "nfnetlink");
+    assert_non_null(strstr(egress->remedy, "modprobe"));
+    probe_require(report, &spec);
+    assert_false(egress->required);
+    assert_int_equal(report->n_missing, n);
+    struct spec open = spec;
+    open.allow_egress_to = (struct string_list){.items = (char **)(uintptr_t)listed, .n = 1};
+    for (int i = 0; i < 2; i++) {
+        probe_require(report, &open);
+        assert_true(egress->required);
+        assert_int_equal(report->n_missing, n + 1);
+    }
+    spec_done(&spec);
+}
+
 static void a_limit_on_user_namespaces_is_found(void **state)
 {
     _cleanup_free_ struct probe_report *report = malloc(sizeof *report);
@@ -282,6 +333,7 @@ int main(void)
         cmocka_unit_test(nothing_of_the_probes_is_left),
         cmocka_unit_test(a_lack_does_not_hide_what_stands_beside_it),
         cmocka_unit_test(one_kind_of_namespace_that_is_missing_is_named),
+        cmocka_unit_test(a_way_out_is_required_only_of_specs_with_one),
         cmocka_unit_test(a_limit_on_user_namespaces_is_found),
         cmocka_unit_test(a_child_that_is_killed_counts_as_a_refusal),
         cmocka_unit_test(a_caller_that_ignores_its_children_learns_the_same),

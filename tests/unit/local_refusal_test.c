@@ -64,13 +64,14 @@ static void assert_plain(const struct error *err)
 
 static void every_failure_has_one_sentence_and_a_remedy(void **state)
 {
-    static const int codes[] = {EPERM,  EACCES, ENOSYS, EINVAL, ENOSPC, ENOMEM, EROFS,
-                                ENOENT, ENODEV, EBUSY,  EMFILE, EAGAIN, EUSERS, ELOOP};
+    static const int codes[] = {EPERM,  EACCES, ENOSYS,     EINVAL,          ENOSPC, ENOMEM,
+                                EROFS,  ENOENT, ENODEV,     EBUSY,           EMFILE, EAGAIN,
+                                EUSERS, ELOOP,  EOPNOTSUPP, EPROTONOSUPPORT, EEXIST};
     const struct refusal_hints *const hosts[] = {&plain, &filtered, &restricted, &confined,
                                                  &container};
     static const enum refusal_place places[] = {REFUSAL_NAMESPACES, REFUSAL_MAPS, REFUSAL_IDMAP,
-                                                REFUSAL_MEMFD, REFUSAL_CALL};
-    const struct step named = {.source = "net"};
+                                                REFUSAL_MEMFD,      REFUSAL_CALL, REFUSAL_MODULES};
+    const struct step named = {.source = "net", .target = "loading rules"};
 
     (void)state;
     for (size_t c = 0; c < ARRAY_SIZE(codes); c++)
@@ -145,6 +146,26 @@ static void a_kernel_is_blamed_for_absent_calls_when_no_filter_is_in_force(void 
     assert_says(&err, "this kernel has no namespaces of some kind", "5.14");
     err = explain_kind(&plain, STEP_OVERLAY, ENODEV);
     assert_says(&err, "no overlay file system", "modprobe overlay");
+}
+
+static void a_missing_module_is_named_with_the_command_that_loads_it(void **state)
+{
+    static const int codes[] = {ENOENT, EOPNOTSUPP, EPROTONOSUPPORT, EAFNOSUPPORT, ENOPROTOOPT};
+    const struct step rules = {.source = "nft_log nfnetlink_log", .target = "loading rules"};
+    struct error err;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+        err = explain(&plain, REFUSAL_MODULES, &rules, codes[i]);
+        assert_says(&err, "loading rules needs of this kernel what it lacks or may not load",
+                    "modprobe -a nft_log nfnetlink_log");
+        err = explain_kind(&plain, STEP_NETWORK, codes[i]);
+        assert_says(&err, "a network with a way out needs", "modprobe -a nf_tables");
+    }
+    err = explain(&filtered, REFUSAL_MODULES, &rules, EPERM);
+    assert_says(&err, "loading rules is refused", "seccomp=unconfined");
+    err = explain(&plain, REFUSAL_MODULES, &rules, EMSGSIZE);
+    assert_says(&err, "loading rules failed: Message too long", "atoll doctor");
 }
 
 static void apparmor_s_powerless_user_namespaces_are_told_with_the_exact_fix(void **state)
@@ -306,6 +327,7 @@ int main(void)
         cmocka_unit_test(namespaces_for_root_only_are_told_by_the_sysctl),
         cmocka_unit_test(a_filter_is_blamed_when_one_is_in_force),
         cmocka_unit_test(a_kernel_is_blamed_for_absent_calls_when_no_filter_is_in_force),
+        cmocka_unit_test(a_missing_module_is_named_with_the_command_that_loads_it),
         cmocka_unit_test(apparmor_s_powerless_user_namespaces_are_told_with_the_exact_fix),
         cmocka_unit_test(apparmor_s_denial_of_user_namespaces_is_told_with_the_exact_fix),
         cmocka_unit_test(an_apparmor_profile_is_named),

@@ -94,10 +94,14 @@ static void an_open_network_is_told(void **state)
     struct policy_input open = {0}, private = {.private_cidrs = LIST("10.0.0.0/8", "fd00::/8")};
 
     (void)state;
-    assert_network(&open, false, "Network: outbound access to public addresses exists.");
+    assert_network(&open, true, "Network: outbound access to public addresses exists.");
+    assert_network(&open, false,
+                   "Network: outbound access to public addresses exists. Other addresses are "
+                   "refused at once, and trying again does not help.");
     assert_network(&private, false,
                    "Network: outbound access to public addresses exists. Of private and other "
-                   "special addresses these ranges can be reached: 10.0.0.0/8, fd00::/8.");
+                   "special addresses these ranges can be reached: 10.0.0.0/8, fd00::/8. Other "
+                   "addresses are refused at once, and trying again does not help.");
 }
 
 static void hosts_are_named_in_order_and_plain_http_as_failing(void **state)
@@ -108,9 +112,9 @@ static void hosts_are_named_in_order_and_plain_http_as_failing(void **state)
     (void)state;
     assert_network(&in, false,
                    "Network: only these hosts can be reached, and by name: pypi.example, "
-                   "a.example. They take HTTPS on port 443 only. Everything else fails, plain HTTP "
-                   "to any host included, and trying again does not help. Names that are not "
-                   "listed do not resolve.");
+                   "a.example. They take HTTPS on port 443 only. Hosts take no UDP. Everything "
+                   "else is refused at once, plain HTTP to any host included, and trying again "
+                   "does not help. Names that are not listed do not resolve.");
     assert_network(&in, true,
                    "Network: only these hosts can be reached, and by name: pypi.example, "
                    "a.example. They take HTTPS on port 443 only. Everything else fails, plain HTTP "
@@ -133,18 +137,19 @@ static void hosts_with_ports_and_stars_are_told_as_what_they_are(void **state)
                    "*.b.example, c.example:80, d.example:5432. A host without a port behind its "
                    "name takes HTTPS on port 443 only. A host with :80 takes plain HTTP. A host "
                    "with another port takes TCP on that port. *.NAME stands for any name below "
-                   "NAME, and not for NAME itself. Plain HTTP to a host that is listed without "
-                   ":80 fails. Everything else fails, and trying again does not help. Names that "
-                   "are not listed do not resolve.");
+                   "NAME, and not for NAME itself. Hosts take no UDP. Plain HTTP to a host that is "
+                   "listed without :80 fails. Everything else is refused at once, and trying again "
+                   "does not help. Names that are not listed do not resolve.");
     assert_network(&no_https, false,
                    "Network: only these hosts can be reached, and by name: a.example:80, "
-                   "b.example:80. A host with :80 takes plain HTTP. Everything else fails, and "
-                   "trying again does not help. Names that are not listed do not resolve.");
+                   "b.example:80. A host with :80 takes plain HTTP. Hosts take no UDP. Everything "
+                   "else is refused at once, and trying again does not help. Names that are not "
+                   "listed do not resolve.");
     assert_network(&tcp, false,
                    "Network: only these hosts can be reached, and by name: git.example:22. A host "
-                   "with another port takes TCP on that port. Everything else fails, plain HTTP to "
-                   "any host included, and trying again does not help. Names that are not listed "
-                   "do not resolve.");
+                   "with another port takes TCP on that port. Hosts take no UDP. Everything else "
+                   "is refused at once, plain HTTP to any host included, and trying again does not "
+                   "help. Names that are not listed do not resolve.");
 }
 
 static void ranges_take_any_port_and_plain_http_is_not_spoken_of(void **state)
@@ -165,8 +170,8 @@ static void ranges_take_any_port_and_plain_http_is_not_spoken_of(void **state)
                    "answer.");
     assert_network(&in, false,
                    "Network: only these address ranges can be reached, on any port: "
-                   "203.0.113.7/32, 2001:db8::/33. Everything else fails, and trying again does "
-                   "not help. No host name resolves; use addresses.");
+                   "203.0.113.7/32, 2001:db8::/33. Everything else is refused at once, and trying "
+                   "again does not help. No host name resolves; use addresses.");
 }
 
 static void beside_ranges_plain_http_fails_to_the_hosts_alone(void **state)
@@ -182,9 +187,9 @@ static void beside_ranges_plain_http_fails_to_the_hosts_alone(void **state)
     assert_network(&in, false,
                    "Network: only these hosts can be reached, and by name: a.example, b.example. "
                    "They take HTTPS on port 443 only. These address ranges can be reached too, on "
-                   "any port: 203.0.113.0/24. Plain HTTP to the hosts fails; the ranges take any "
-                   "port. Everything else fails, and trying again does not help. Names that are "
-                   "not listed do not resolve.");
+                   "any port: 203.0.113.0/24. Hosts take no UDP; the ranges do. Plain HTTP to the "
+                   "hosts fails; the ranges take any port. Everything else is refused at once, and "
+                   "trying again does not help. Names that are not listed do not resolve.");
     assert_network(&http, true,
                    "Network: only these hosts can be reached, and by name: a.example, "
                    "b.example:80. A host without a port behind its name takes HTTPS on port 443 "

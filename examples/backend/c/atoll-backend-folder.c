@@ -285,6 +285,9 @@ static const char *unkept(const struct atoll_backend_spec *spec)
         {"spec.allow_egress_to", spec->allow_egress_to[0] != NULL},
         {"spec.allow_egress_to_cidrs", spec->allow_egress_to_cidrs[0] != NULL},
         {"spec.private_cidrs", spec->private_cidrs[0] != NULL},
+        {"backend.add_hosts", spec->add_hosts[0] != NULL},
+        {"backend.resolver", spec->resolver != NULL},
+        {"backend.proxy", spec->proxy != NULL},
         {"backend.max_cost", spec->max_cost_micro > 0},
         {"backend.image", strcmp(spec->image, "host") != 0},
     };
