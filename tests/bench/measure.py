@@ -33,6 +33,8 @@ class Account:
         self.spawn = folder / "spawn"
         self.held = folder / "held"
         self.mcp = folder / "mcp"
+        self.net = folder / "net"
+        self.lookup = folder / "lookup"
 
     def give(self, path):
         if self.other:

@@ -88,10 +88,10 @@ class Check(CheckTest):
         self.assertIn("recorded", found["summary"])
 
     def test_every_refused_field_says_what_to_change(self):
-        found = self.check("--no-host", "-m", "1G", "--cpu", "2", "-p", "80:80", "--pids", "100", status=125)
+        found = self.check("--no-host", "-m", "1G", "--cpu", "2", "--max-cost", "2", "--pids", "100", status=125)
         self.assertFalse(found["ok"])
         refused = {row["field"]: row for row in found["fields"] if row["verdict"] == "refused"}
-        self.assertEqual(set(refused), {"backend.memory", "backend.cpu", "backend.publish"})
+        self.assertEqual(set(refused), {"backend.memory", "backend.cpu", "backend.max_cost"})
         for row in refused.values():
             self.assertTrue(row["remedy"])
         text = self.text("check", "--no-host", "-m", "1G", status=125)
@@ -99,16 +99,55 @@ class Check(CheckTest):
         self.assertIn("\u2192 Remove backend.memory", text)
         self.assertIn("the backend local refuses this spec: 1 field", text)
 
-    def test_a_network_that_local_cannot_make_is_refused(self):
-        for options, field in [
-            (["--open-network"], "spec.block_network"),
-            (["--allow", "example.com"], "spec.allow_egress_to"),
-            (["--allow-cidr", "8.8.8.0/24"], "spec.allow_egress_to_cidrs"),
-            (["--open-network", "--allow-private", "10.0.0.0/8"], "spec.private_cidrs"),
-            (["--egress-enforcement", "inspect"], "backend.egress_enforcement"),
+    def test_every_network_but_an_inspected_one_is_enforced(self):
+        for options, field, by in [
+            (["--open-network"], "spec.block_network", "atoll's egress process"),
+            (["--allow", "example.com"], "spec.allow_egress_to", "atoll's egress process"),
+            (["--allow", "example.com"], "spec.block_network", "the kernel"),
+            (["--allow-cidr", "8.8.8.0/24"], "spec.allow_egress_to_cidrs", "the kernel"),
+            (["--open-network", "--allow-private", "10.0.0.0/8"], "spec.private_cidrs", "the kernel"),
+            (["--allow", "a.example", "--add-host", "a.example=10.0.0.1"], "backend.add_hosts",
+             "atoll's egress process"),
+            (["--resolver", "9.9.9.9"], "backend.resolver", "atoll's egress process"),
+            (["--proxy", "http://proxy.example:3128"], "backend.proxy", "atoll's egress process"),
+            (["--publish", "0:80"], "backend.publish", "atoll's egress process"),
         ]:
-            with self.subTest(field):
-                self.assertEqual(self.fields("--no-host", *options, status=125)[field]["verdict"], "refused")
+            with self.subTest(options):
+                row = self.fields("--no-host", *options)[field]
+                self.assertEqual((row["verdict"], row["by"]), ("enforced", by))
+        for options, field in [
+            (["--egress-enforcement", "inspect"], "backend.egress_enforcement"),
+            (["--proxy", "socks5://proxy.example:1080"], "backend.proxy"),
+            (["--proxy", "https://proxy.example"], "backend.proxy"),
+        ]:
+            with self.subTest(options):
+                row = self.fields("--no-host", *options, status=125)[field]
+                self.assertEqual(row["verdict"], "refused")
+                self.assertTrue(row["remedy"])
+
+    def test_ten_thousand_hosts_are_a_spec(self):
+        spec = self.folder() / "job.yaml"
+        hosts = "".join(f"    - host{i}.example.com\n" for i in range(10000))
+        spec.write_text(f"version: 1\nspec:\n  allow_egress_to:\n{hosts}")
+        self.assertEqual(self.fields("--no-host", "--spec", str(spec))["spec.allow_egress_to"]["verdict"], "enforced")
+
+    def test_a_password_stands_in_a_file_and_in_no_message(self):
+        found = self.check("--no-host", "--proxy", "http://me:hunter2@proxy.example:3128", status=125)
+        self.assertNotIn("hunter2", json.dumps(found))
+        self.assertIn("proxy_credentials", found["problems"][0]["remedy"])
+        folder = self.folder()
+        (folder / "login").write_text("me:hunter2\n")
+        (folder / "job.yaml").write_text(
+            "version: 1\nbackend:\n  proxy: http://proxy.example:3128\n  proxy_credentials: login\n")
+        rows = self.fields("--no-host", "--spec", str(folder / "job.yaml"))
+        self.assertEqual(rows["backend.proxy_credentials"]["verdict"], "enforced")
+        self.assertIn("no proxy", self.text("check", "--no-host", "--proxy-credentials", str(folder / "login"),
+                                            status=125))
+
+    def test_an_address_is_given_to_a_listed_name_alone(self):
+        found = self.check("--no-host", "--add-host", "a.example=10.0.0.1", status=125)
+        self.assertEqual(found["problems"][0]["field"], "--add-host")
+        self.assertIn("allow_egress_to", found["problems"][0]["message"])
 
     def test_a_spec_that_is_wrong_is_refused_with_all_its_problems(self):
         spec = self.folder() / "job.yaml"
@@ -220,6 +259,13 @@ class Explain(CheckTest):
         self.assertEqual(self.explain("--open-network", "169.254.169.254:80", status=1)["rule"]["kind"], "class")
         found = self.explain("--open-network", "--allow-private", "10.0.0.0/8", "10.9.9.9:22")
         self.assertEqual(found["rule"]["field"], "spec.private_cidrs[0]")
+
+    def test_it_tells_where_a_name_leads_by_the_spec(self):
+        options = ["--allow", "db.example:5432", "--add-host", "db.example=10.0.0.7"]
+        found = self.explain(*options, "db.example:5432")
+        self.assertTrue(found["allowed"])
+        self.assertIn("backend.add_hosts gives it the address 10.0.0.7", found["explanation"])
+        self.explain(*options, "10.0.0.7:5432", status=1)
 
     def test_it_reads_a_spec_file(self):
         spec = self.folder() / "job.json"

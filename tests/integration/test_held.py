@@ -316,7 +316,7 @@ class Finding(HeldTest):
         self.assert_refused(self.atoll("create", "--backend", "modal"), "modal")
 
     def test_what_is_refused_is_what_check_refuses(self):
-        for option in (("--memory", "512M"), ("--allow", "example.com"), ("--publish", "8080:80")):
+        for option in (("--memory", "512M"), ("--cpu", "2"), ("--egress-enforcement", "inspect")):
             with self.subTest(option=option):
                 self.assert_refused(self.atoll("create", *option), "backend")
         self.assertEqual(self.listed(), [])

@@ -13,7 +13,7 @@ ROOT_ENTRIES = {"bin", "dev", "etc", "home", "lib", "lib64", "proc", "root", "ru
                 "workspace"}
 ETC_OF_THE_HOST = (
     "alternatives", "ld.so.cache", "ld.so.conf*", "ssl", "ca-certificates", "pki", "localtime", "mime.types",
-    "services", "protocols", "python3*", "java-*", "perl", "fonts",
+    "services", "protocols", "python3*", "java-*", "perl", "fonts", "chromium.d",
 )
 ETC_MADE = {"group", "hostname", "hosts", "machine-id", "nsswitch.conf", "passwd", "resolv.conf"}
 DEVICES = {"fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom",
