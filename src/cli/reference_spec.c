@@ -9,12 +9,11 @@
 #include "base/guards.h"
 
 /* Each is a whole section of a spec file, below "version: 1". */
-#define ADD_HOSTS                                                                                  \
-    "spec:\n  allow_egress_to:\n    - db.example.com:5432\nbackend:\n"                             \
-    "  add_hosts:\n    - db.example.com=10.20.0.7\n"
-#define PROXY_CREDENTIALS                                                                          \
-    "backend:\n  proxy: http://proxy.example.com:3128\n"                                           \
-    "  proxy_credentials: ./proxy-credentials\n"
+static const char add_hosts[] =
+    "spec:\n  allow_egress_to:\n    - db.example.com:5432\nbackend:\n  add_hosts:\n"
+    "    - db.example.com=10.20.0.7\n";
+static const char proxy_credentials[] =
+    "backend:\n  proxy: http://proxy.example.com:3128\n  proxy_credentials: ./proxy-credentials\n";
 
 static const char *const examples[] = {
     [SPEC_FIELD_ENV] = "spec:\n  env:\n    LANG: C.UTF-8\n    PORT: \"8080\"\n",
@@ -44,9 +43,9 @@ static const char *const examples[] = {
     [SPEC_FIELD_IDLE_TIMEOUT] = "backend:\n  idle_timeout: 10m\n",
     [SPEC_FIELD_EGRESS_ENFORCEMENT] = "backend:\n  egress_enforcement: pinned\n",
     [SPEC_FIELD_RESOLVER] = "backend:\n  resolver: 192.0.2.53\n",
-    [SPEC_FIELD_ADD_HOSTS] = ADD_HOSTS,
+    [SPEC_FIELD_ADD_HOSTS] = add_hosts,
     [SPEC_FIELD_PROXY] = "backend:\n  proxy: http://proxy.example.com:3128\n",
-    [SPEC_FIELD_PROXY_CREDENTIALS] = PROXY_CREDENTIALS,
+    [SPEC_FIELD_PROXY_CREDENTIALS] = proxy_credentials,
     [SPEC_FIELD_PRICES] = "backend:\n  prices:\n    cpu_hour: 0.12\n",
     [SPEC_FIELD_MAX_COST] = "backend:\n  prices:\n    cpu_hour: 0.12\n  max_cost: 2.5\n",
 

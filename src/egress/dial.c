@@ -97,7 +97,7 @@ static void consider(struct dial *d, const struct address *found)
 /* Both families by turns, the first as it came (RFC 8305, section 4). */
 static void interleave(struct dial *d)
 {
-    struct address sorted[DIAL_ADDRESSES_MAX];
+    struct address sorted[DIAL_ADDRESSES_MAX] = {0};
     size_t next[2] = {0, 0}, turn = 0;
     const enum address_family first = d->addresses[0].family;
 

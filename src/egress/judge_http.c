@@ -266,7 +266,7 @@ static void end_of_requests(struct flow *f)
 /* Takes in, judges and passes on until nothing moves. The flow may be over on return. */
 static void move(struct flow *f)
 {
-    enum progress (*const steps[])(struct flow *) = {take_in, judge, pass_on};
+    static enum progress (*const steps[])(struct flow *) = {take_in, judge, pass_on};
     unsigned taken = 0;
 
     for (enum progress progress = MOVED; progress == MOVED;) {

@@ -12,13 +12,13 @@ struct command_denials; /* NULL: none */
 
 /**
  * command_denials_note() - one more
- * @d: NULL at first; made here
- * @x: copied
+ * @ret: NULL at first; made here
+ * @x:   copied
  *
  * The same protocol, name, address and port again count as one. Return: 0 or -ENOMEM, and then it
  * is not told.
  */
-int command_denials_note(struct command_denials **d, const struct denial *x);
+int command_denials_note(struct command_denials **ret, const struct denial *x);
 
 /** command_denials_size() - bytes that command_denials_encode() needs */
 size_t command_denials_size(const struct command_denials *d);

@@ -195,7 +195,8 @@ static void tell_created(struct keeper *k)
         k->expires_at_us = k->created_at_us + k->spec.lifetime_us;
     }
     if (!k->spec.owned && publish(k, &err) < 0) {
-        keeper_fail(k, &err);
+        refuse_create(k, &err); /* CREATE has no answer yet, although all of it runs */
+        keeper_end(k, ENDED_ERROR);
         return;
     }
     commands_begin(k);

@@ -2,6 +2,7 @@
 /* Opening the published ports, while the process still may. */
 #include "keeper/published_ports.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -90,6 +91,7 @@ static int open_one(struct published_ports *p, const char *entry, struct error *
         r = listen_at(entry, &x, err);
     if (r < 0)
         return r;
+    assert(p->listeners && p->inside); /* there is room for every entry */
     p->listeners[p->n] = r;
     p->inside[p->n] = x.port;
     p->n++;

@@ -24,6 +24,9 @@ def write(data):
 
 def say(kind, number, *fields):
     payload = encode(*fields)
+    while len(payload) > PAYLOAD_MAX:
+        write(FRAME.pack(PAYLOAD_MAX, kind, MORE, number, 0) + payload[:PAYLOAD_MAX])
+        payload = payload[PAYLOAD_MAX:]
     write(FRAME.pack(len(payload), kind, 0, number, 0) + payload)
 
 
@@ -118,8 +121,8 @@ def create(number):
 
 def execute(number):
     if HOW == "sends more than the credit":
-        for _ in range(40):
-            say(Type.OUTPUT, number, (Tag.STREAM, 1), (Tag.DATA, b"y" * 32000))
+        # In one message: of many, the reader may give new credit in between.
+        say(Type.OUTPUT, number, (Tag.STREAM, 1), (Tag.DATA, b"y" * (WINDOW + 1)))
         wait_for_ever()
     if HOW == "writes without end":
         while True:  # whatever credit there is

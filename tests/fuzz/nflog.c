@@ -27,12 +27,14 @@ static bool stands_in(const uint8_t *data, size_t size, const uint8_t *what, siz
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t zero[16] = {0};
-    struct nflog_packet x, again;
+    uint8_t before[sizeof(struct nflog_packet)], after[sizeof before];
+    struct nflog_packet x;
 
     memset(&x, 0x5A, sizeof x);
-    again = x;
+    memset(before, 0x5A, sizeof before);
     if (nflog_parse(data, size, &x) < 0) {
-        check(memcmp(&x, &again, sizeof x) == 0); /* nothing is written */
+        memcpy(after, &x, sizeof after);
+        check(memcmp(before, after, sizeof before) == 0); /* nothing is written */
         return 0;
     }
     check(x.family == 4 || x.family == 6);

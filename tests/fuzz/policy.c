@@ -83,6 +83,7 @@ static void check_found(const struct policy *p, const struct host_name *name, ui
 /* Asks for every host of a policy, for its parents, and for a name below each. */
 static void check_index(const struct policy *p)
 {
+    check(p->hosts || p->n_hosts == 0);
     for (size_t i = 0; i < p->n_hosts && i < 64; i++) {
         const struct host_rule *rule = &p->hosts[i].rule;
         struct host_name name;

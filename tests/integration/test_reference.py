@@ -101,6 +101,7 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(blocks), 30)
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "data").mkdir()
+            (Path(folder) / "proxy-credentials").touch()
             for block in blocks:
                 with self.subTest(block):
                     done = atoll("check", "--no-host", "--json", "--spec", "-", input=block, cwd=folder)

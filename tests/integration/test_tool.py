@@ -291,7 +291,7 @@ class Descriptions(ToolTest):
         self.assertNotIn("/tmp/somewhere", text)
 
     def test_what_the_backend_cannot_enforce_is_refused(self):
-        cases = (("--allow", "example.com", "allow_egress_to"), ("--memory", "1G", "memory"),
+        cases = (("--egress-enforcement", "inspect", "egress_enforcement"), ("--memory", "1G", "memory"),
                  ("--backend", "nowhere", "nowhere"))
         for option, value, word in cases:
             self.assert_refused(self.atoll("tool", "--describe", option, value), word)

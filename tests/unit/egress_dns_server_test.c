@@ -54,7 +54,7 @@ void denials_decided(struct denials *d, enum denial_protocol protocol, const cha
     assert_int_equal(protocol, DENIAL_DNS);
     assert_int_equal(port, 0);
     assert_int_equal(bytes, 0);
-    (void)snprintf(f->denial.name, sizeof f->denial.name, "%s", name);
+    (void)snprintf(f->denial.name, sizeof f->denial.name, "%s", name ? name : "");
     f->denial.address[0] = '\0';
     if (address)
         address_format(address, f->denial.address);

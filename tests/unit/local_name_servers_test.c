@@ -12,18 +12,23 @@
 #include "local/name_servers.h"
 #include "base/guards.h"
 
-static const struct policy_pool pool = {
-    .v4 = {.base = {.family = ADDRESS_V4, .bytes = {198, 18}}, .prefix = 16},
-    .v6 = {.base = {.family = ADDRESS_V6, .bytes = {0xFD}}, .prefix = 64},
-};
+#define THE_POOL                                                                                   \
+    {                                                                                              \
+        .v4 = {.base = {.family = ADDRESS_V4, .bytes = {198, 18}}, .prefix = 16}, .v6 = {          \
+            .base = {.family = ADDRESS_V6, .bytes = {0xFD}},                                       \
+            .prefix = 64                                                                           \
+        }                                                                                          \
+    }
+static const struct policy_pool pool = THE_POOL;
 
 /* 10.0.0.0/8 and 2001:db8::/32, by address alone. */
 static struct policy_interval v4[] = {{{10}, {10, 255, 255, 255}}};
 static struct policy_interval v6[] = {
     {{0x20, 1, 0x0D, 0xB8}, {0x20, 1, 0x0D, 0xB8, [4 ... 15] = 255}}};
-static const struct policy_reach ranges = {.pool = pool, .v4 = v4, .v6 = v6, .n_v4 = 1, .n_v6 = 1};
-static const struct policy_reach names = {.pool = pool, .names = true, .v4 = v4, .n_v4 = 1};
-static const struct policy_reach nothing = {.pool = pool};
+static const struct policy_reach ranges = {
+    .pool = THE_POOL, .v4 = v4, .v6 = v6, .n_v4 = 1, .n_v6 = 1};
+static const struct policy_reach names = {.pool = THE_POOL, .names = true, .v4 = v4, .n_v4 = 1};
+static const struct policy_reach nothing = {.pool = THE_POOL};
 
 #define OPEN   "options timeout:5 attempts:2\n"
 #define SEALED "options timeout:1 attempts:1\n"

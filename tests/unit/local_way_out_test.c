@@ -47,17 +47,19 @@
 
 enum { PATIENCE_US = 20000000 };
 
-static const struct policy_pool pool = {
-    .v4 = {.base = {.family = ADDRESS_V4, .bytes = {198, 18}}, .prefix = 16},
-    .v6 = {.base = {.family = ADDRESS_V6, .bytes = {0xFD, 0xA7}}, .prefix = 64},
-};
+#define THE_POOL                                                                                   \
+    {                                                                                              \
+        .v4 = {.base = {.family = ADDRESS_V4, .bytes = {198, 18}}, .prefix = 16},                  \
+        .v6 = {.base = {.family = ADDRESS_V6, .bytes = {0xFD, 0xA7}}, .prefix = 64},               \
+    }
+static const struct policy_pool pool = THE_POOL;
 static struct policy_interval listed4[] = {{{203, 0, 113, 0}, {203, 0, 113, 255}}};
 static struct policy_interval listed6[] = {
     {{0x20, 1, 0x0D, 0xB8}, {0x20, 1, 0x0D, 0xB8, [4 ... 15] = 255}}};
 static struct policy_interval others4[] = {{{198, 51, 100, 0}, {198, 51, 100, 255}}};
 static uint16_t ports[] = {443};
 
-static const struct policy_reach reach = {.pool = pool,
+static const struct policy_reach reach = {.pool = THE_POOL,
                                           .names = true,
                                           .v4 = listed4,
                                           .v6 = listed6,
@@ -65,7 +67,7 @@ static const struct policy_reach reach = {.pool = pool,
                                           .n_v6 = 1,
                                           .ports = ports,
                                           .n_ports = 1};
-static const struct policy_reach other = {.pool = pool, .v4 = others4, .n_v4 = 1};
+static const struct policy_reach other = {.pool = THE_POOL, .v4 = others4, .n_v4 = 1};
 
 /* A sandbox with the test as its keeper and its egress. */
 struct scene {
@@ -211,10 +213,10 @@ static bool same_name(const union name *a, const union name *b)
 {
     if (a->any.sa_family != b->any.sa_family)
         return false;
-    return a->any.sa_family == AF_INET
-               ? a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr
-               : a->v6.sin6_port == b->v6.sin6_port &&
-                     memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 16) == 0;
+    if (a->any.sa_family == AF_INET)
+        return a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+    return a->v6.sin6_port == b->v6.sin6_port &&
+           memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
 }
 
 /* connect(2) from inside, blocking; 0 or a negative errno. */
@@ -250,7 +252,7 @@ static int try_send(const struct scene *s, const char *text, uint16_t port, int 
 /* A connection arrives with the destination that was asked for. */
 static void need_connection(const struct scene *s, const char *text, uint16_t port)
 {
-    union name to = name_of(text, port), found, from;
+    union name to = name_of(text, port), found = {0}, from = {0};
     socklen_t len = sizeof found, from_len = sizeof from;
     int fd, listener = s->inside[to.any.sa_family == AF_INET ? INSIDE_TCP4 : INSIDE_TCP6];
 
@@ -631,7 +633,7 @@ static int work_without_netfilter(void *shared)
 /* In both cases it may take the whole of a sandbox's set-up; nothing may be left of either. */
 static void as_all(int (*work)(void *shared))
 {
-    for (int ordinary = 0; ordinary <= (geteuid() == 0); ordinary++)
+    for (int ordinary = 0; ordinary < (geteuid() == 0 ? 2 : 1); ordinary++)
         in_child(work, NULL, ordinary);
 }
 

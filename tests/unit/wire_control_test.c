@@ -581,6 +581,7 @@ static const char *type_name(enum message_type t)
         ROW(MSG, GENERATION)
         ROW(MSG, APPLIED)
         ROW(MSG, EGRESS_FAULT)
+        ROW(MSG, FINISH)
     }
     return NULL;
 }
@@ -754,7 +755,7 @@ static void the_document_has_every_number_and_no_other(void **state)
     part = document_part("\n## Fields\n");
     for (uint32_t n = 0; n < 256; n++)
         assert_documented(part, n, tag_name((enum field_tag)n), &tags);
-    assert_int_equal(types, 52);
+    assert_int_equal(types, 53);
     assert_int_equal(tags, 116);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ClientHellos: those of real clients, those that a hostile one would send, and every shorter form.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -65,6 +66,7 @@ static void make_message(struct bytes *b, const struct bytes *extensions)
 {
     size_t body = 2 + 32 + 1 + 2 + 2 + 1 + 1 + (extensions ? 2 + extensions->n : 0);
 
+    assert(b);
     b->n = 0;
     put_number(b, 1, 1);
     put_number(b, body, 3);
