@@ -191,7 +191,7 @@ static int load_rules(const struct policy_reach *reach,
     return r < 0 ? refused(what, ruleset_module(failed), r, err) : 0;
 }
 
-static int add_routes(const struct policy_pool *pool, struct error *err)
+static int add_routes(struct error *err)
 {
     const int lo = (int)if_nametoindex("lo");
     uint8_t buf[ROUTES_BYTES];
@@ -201,7 +201,7 @@ static int add_routes(const struct policy_pool *pool, struct error *err)
     _cleanup_fd_ int fd = r;
 
     netlink_batch_init(&b, buf, sizeof buf);
-    addresses_put(&b, pool, lo);
+    addresses_put(&b, lo);
     routes_put(&b, lo);
     if (r >= 0)
         r = netlink_request(fd, &b, b.sequence, &failed);
@@ -219,7 +219,7 @@ int inside_network_open(const struct policy_reach *reach, int ret[static INSIDE_
     if (r == 0)
         r = load_rules(reach, ruleset_put, err);
     if (r == 0)
-        r = add_routes(&reach->pool, err);
+        r = add_routes(err);
     if (r == 0)
         memcpy(ret, fds, sizeof fds);
     for (size_t i = 0; r < 0 && i < INSIDE__MAX; i++)

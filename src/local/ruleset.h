@@ -54,7 +54,8 @@ void routes_put(struct netlink_batch *b, int lo_index);
 /**
  * addresses_put() - an address of each family on lo that is not loopback
  *
- * The first of the pool, which stands for no name. Programs that ask for names of a family only if
- * the machine has an address of it (getaddrinfo(3), AI_ADDRCONFIG) leave loopback out of account.
+ * Dummies that the standards set aside (192.0.0.8, RFC 7600, 4.8; 100:0:0:1::/64, RFC 9780).
+ * Programs that ask for names of a family only if the machine has an address of it (getaddrinfo(3),
+ * AI_ADDRCONFIG) leave loopback out of account.
  */
-void addresses_put(struct netlink_batch *b, const struct policy_pool *pool, int lo_index);
+void addresses_put(struct netlink_batch *b, int lo_index);

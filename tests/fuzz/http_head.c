@@ -112,7 +112,7 @@ static const char *find(const char *head, const char *end, const char *name, siz
     const char *found = NULL;
     size_t n = strlen(name);
 
-    for (const char *line = head; line < end;) {
+    for (const char *line = head; line && line < end;) {
         const char *stop = memmem(line, (size_t)(end - line), "\r\n", 2);
 
         check(stop && !memchr(line, '\n', (size_t)(stop - line)));

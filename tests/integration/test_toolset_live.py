@@ -233,7 +233,7 @@ class Lifecycle(LiveTest):
         self.sh("sleep 1000 & true")
         self.assertEqual(len(keepers()), 1)
         self.tools.close(True)
-        self.assertEqual(keepers(), [])
+        wait_for(lambda: not keepers(), "the end of the keeper")
 
     def test_freeing_leaves_nothing(self):
         self.sh("true")
@@ -301,7 +301,7 @@ class Lifecycle(LiveTest):
         closes = [t.start_close(True) for t in tools]
         for close in closes:
             close.wait()
-        self.assertEqual(keepers(), [])
+        wait_for(lambda: not keepers(), "the end of the keeper")
 
     def test_two_runs_of_one_agent_do_not_share_anything(self):
         one = self.opened(settings={"toolset.tool_prefix": "a"})
@@ -345,7 +345,7 @@ class Lifecycle(LiveTest):
         self.assertEqual((folder / "r.txt").read_text(), "result\n")
         self.assertEqual(len((folder / "data/n").read_text().splitlines()), 1000)
         self.assertEqual([row[0] for row in closing.exported], ["out/r.txt", "out/data"])
-        self.assertEqual(keepers(), [])
+        wait_for(lambda: not keepers(), "the end of the keeper")
 
     def test_exports_of_a_failed_run_are_not(self):
         target = self.folder() / "r.txt"
@@ -361,7 +361,7 @@ class Lifecycle(LiveTest):
         tools.call("write_file", path="a", content="new")
         self.assert_terminal(tools.close, words=["b", str(folder), "does not exist"])
         self.assertEqual([(p.name, p.read_text()) for p in folder.iterdir()], [("a", "old")])
-        self.assertEqual(keepers(), [])
+        wait_for(lambda: not keepers(), "the end of the keeper")
 
     def test_closing_under_a_writer_publishes_what_stands_still(self):
         target = self.folder() / "r.txt"
