@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,11 +22,8 @@
 #include "keeper/resolve_image.h"
 #include "local/host.h"
 #include "local/refusal.h"
+#include "local/sealed_image.h"
 #include "base/guards.h"
-
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
 
 enum {
     NOBODY = 65534, /* the kernel's own overflow id (user_namespaces(7)) */
@@ -38,24 +34,6 @@ enum {
 #define REMEDY                                                                                     \
     "Run atoll on a host with the C library that it was built for, or list addresses in "          \
     "allow_egress_to_cidrs instead of names"
-
-/* A memory file that nothing can change any more, since its reader runs as nobody. */
-static int open_image(struct error *err)
-{
-    _cleanup_fd_ int fd = memfd_create("atoll-resolve", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-    int r;
-
-    if (fd < 0 && errno == EINVAL) /* before 6.3 there was no flag, and all were executable */
-        fd = memfd_create("atoll-resolve", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return refusal_explain(REFUSAL_MEMFD, NULL, errno, err);
-    r = io_write_full(fd, resolve_image_start, (size_t)(resolve_image_end - resolve_image_start),
-                      CLOCK_NEVER);
-    if (r == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        r = -errno;
-    return r < 0 ? refusal_explain(REFUSAL_MEMFD, NULL, -r, err) : TAKE_FD(fd);
-}
 
 /* What the child executes, and with what. */
 struct start {
@@ -185,7 +163,8 @@ int resolver_start(const struct spec *spec, pid_t *ret_pid, int *ret_pid_fd, int
 
     if (r < 0)
         return r;
-    _cleanup_fd_ int image = open_image(err);
+    _cleanup_fd_ int image =
+        sealed_image_open("atoll-resolve", resolve_image_start, resolve_image_end, err);
     if (image < 0)
         return image;
     r = io_pair(pair);

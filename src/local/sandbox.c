@@ -26,32 +26,10 @@
 #include "local/name_servers.h"
 #include "local/network.h"
 #include "local/refusal.h"
+#include "local/sealed_image.h"
 #include "local/setup.h"
 #include "wire/control.h"
 #include "base/guards.h"
-
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
-
-/* Init in a memory file that nothing can change any more: what runs inside
- * never gets hold of a file of the host's through /proc/1/exe. */
-static int open_init_image(struct error *err)
-{
-    _cleanup_fd_ int fd = memfd_create("atoll-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-    int r;
-
-    if (fd < 0 && errno == EINVAL) /* before 6.3 there was no flag, and all were executable */
-        fd = memfd_create("atoll-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return refusal_explain(REFUSAL_MEMFD, NULL, errno, err);
-    r = io_write_full(fd, init_image_start, (size_t)(init_image_end - init_image_start),
-                      CLOCK_NEVER);
-    if (r == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        r = -errno;
-    return r < 0 ? refusal_explain(REFUSAL_MEMFD, NULL, -r, err) : TAKE_FD(fd);
-}
 
 static int send_go(int link_fd, uint32_t id, int fd)
 {
@@ -172,7 +150,8 @@ static int start_processes(struct sandbox *sb, const struct sandbox_way_out *out
 {
     const unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
                                 CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD;
-    _cleanup_fd_ int init_fd = open_init_image(err);
+    _cleanup_fd_ int init_fd =
+        sealed_image_open("atoll-init", init_image_start, init_image_end, err);
     _cleanup_fd_ int link_fd = -EBADF, net_from = -EBADF, net_to = -EBADF;
     int pid_fd = -EBADF;
 
