@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/io.h"
 #include "base/raw_syscall.h"
 #include "core/spec.h"
