@@ -50,7 +50,8 @@ struct datagrams {
     size_t n;
     struct loop_timer sweep;
     struct datagram_buffers *buffers;
-    bool large; /* a datagram of more than a page has come since the last sweep */
+    uint64_t served_at_us; /* when datagrams from inside were, last */
+    bool large;            /* a datagram of more than a page has come since the last sweep */
 };
 
 /** datagrams_init() - nothing is received yet; 0 or -errno */

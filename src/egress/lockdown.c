@@ -84,6 +84,7 @@ static const struct {
     {SYS_epoll_wait, ALWAYS},
     {SYS_poll, ALWAYS},
 #endif
+    {SYS_sched_yield, ALWAYS},
     {SYS_clock_gettime, ALWAYS}, /* where the vDSO has no clock to read */
 
     {SYS_mmap, ONLY_DATA},
