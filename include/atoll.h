@@ -212,6 +212,63 @@ struct atoll_op *atoll_create(struct atoll *a, const struct atoll_spec *spec, un
  */
 struct atoll_op *atoll_open(struct atoll *a, const char *id);
 
+/* For whom a shared sandbox is used. */
+struct atoll_attach {
+    const char *owner;  /* whom it was made for: backend and caller must agree */
+    const char *holder; /* who uses it now; a retry is the same holder */
+    uint64_t keep_us; /* how long it is kept for the holder when the holder dies; 0: free at once */
+};
+
+/**
+ * atoll_attach() - a handle on a sandbox that stands, and its lease
+ * @x: copied
+ *
+ * While the handle lives nobody else runs commands, writes files or changes the policy there;
+ * reading stays open to all. Another live holder, another owner, or a sandbox without one is
+ * refused, naming both. The same holder may attach again: the later handle wins, and the earlier
+ * one is told that its lease is over. Freeing the handle, or the end of this process, gives the
+ * lease back, at once or after keep_us; of a backend with tags only atoll_release() does. Then
+ * atoll_op_sandbox() and atoll_op_attached().
+ */
+struct atoll_op *atoll_attach(struct atoll *a, const char *id, const struct atoll_attach *x);
+
+struct atoll_attached {
+    uint32_t generation; /* of the lease: what others present to act for the same holder; 0: tags,
+                            not a lock, hold it */
+    uint64_t left_us;    /* of the sandbox's lifetime; UINT64_MAX: no end, or not known */
+    const char *network; /* as in struct atoll_info; NULL: not known */
+    const char *workdir; /* NULL: not known */
+    const char *warning; /* what could not be understood of it; NULL: nothing */
+};
+
+/** atoll_op_attached() - what an attach has found; else NULL */
+const struct atoll_attached *atoll_op_attached(const struct atoll_op *op);
+
+/** atoll_open_lease() - atoll_open() to act for the holder of lease @generation */
+struct atoll_op *atoll_open_lease(struct atoll *a, const char *id, uint32_t generation);
+
+/** atoll_lease() - the generation that a handle acts by; 0: none, or it is over */
+uint32_t atoll_lease(const struct atoll_sandbox *sb);
+
+/**
+ * atoll_release() - give the lease of an attached handle back; the handle stays open without it
+ *
+ * Good also when it was over already. Never ends the sandbox.
+ */
+struct atoll_op *atoll_release(struct atoll_sandbox *sb);
+
+/**
+ * atoll_extend() - another lifetime for a sandbox, counted from now
+ * @owner: as it was made for; NULL: it has none
+ *
+ * Then atoll_op_left_us().
+ */
+struct atoll_op *atoll_extend(struct atoll_sandbox *sb, const char *owner, uint64_t lifetime_us);
+
+/** atoll_op_left_us() - of an extend or a command that ended well: what is left of the lifetime;
+ *  UINT64_MAX: no end, or not known */
+uint64_t atoll_op_left_us(const struct atoll_op *op);
+
 /** atoll_op_sandbox() - the handle of a create or open that ended well, owned by the caller */
 struct atoll_sandbox *atoll_op_sandbox(struct atoll_op *op);
 
@@ -228,6 +285,15 @@ void atoll_sandbox_free(struct atoll_sandbox *sb);
 /** atoll_destroy() - end a sandbox; when done, nothing of it is left. Good if it is gone already */
 struct atoll_op *atoll_destroy(struct atoll_sandbox *sb);
 
+/**
+ * atoll_destroy_as() - the same for one that was made for somebody
+ * @owner: whom for; NULL: it has none
+ * @force: whoever owns it, and also while it is held
+ *
+ * atoll_destroy() presents no owner, which is enough for a handle of atoll_create().
+ */
+struct atoll_op *atoll_destroy_as(struct atoll_sandbox *sb, const char *owner, bool force);
+
 struct atoll_info {
     const char *id, *name, *owner, *backend, *image, *workdir, *hostname; /* NULL: none */
     /* What it may reach: {"allow_egress_to":[],"allow_egress_to_cidrs":[],"block_network":true}
@@ -241,6 +307,16 @@ struct atoll_info {
     const char *const *tags;      /* K=V, NULL-terminated */
     uint32_t policy_generation;   /* 1 at first, one more with each change; 0: not known */
     const char *const *published; /* ADDR:PORT:PORT with the ports that were picked, likewise */
+    const char *lease;            /* "none", "free", "held", "kept" */
+    const char *holder;           /* NULL: it is not held */
+    uint32_t lease_generation;    /* of the last attach; 0: there was none */
+    uint64_t lease_until_us;      /* "kept": since the epoch */
+    uint64_t memory_limit, cpu_milli, max_cost_micro; /* ceilings; 0: none */
+    uint64_t cpu_us;                                  /* used by all that ran inside */
+    uint64_t memory_used, memory_peak;                /* bytes; 0: not measured */
+    uint64_t egress_sent, egress_received;            /* bytes */
+    uint64_t cost_micro; /* millionths of the currency of the prices; 0: no prices */
+    uint32_t oom_kills;
 };
 
 /** atoll_inspect() - what a sandbox is and uses; then atoll_op_info() */
@@ -357,6 +433,7 @@ struct atoll_exit {
     const struct atoll_denial *denials;
     size_t n_denials;
     uint64_t more_denials;
+    uint64_t timeout_us; /* that was applied, which may be less than was asked for; 0: none */
 };
 
 /**

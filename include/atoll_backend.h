@@ -67,7 +67,9 @@ struct atoll_backend_spec {
     uint32_t uid, gid; /* with user_set */
     uint64_t cpu_milli, memory_bytes, disk_bytes, pids, lifetime_us, idle_timeout_us,
         max_cost_micro;
-    size_t n_volumes; /* folders of the client's host, which a remote backend must refuse */
+    size_t n_volumes;  /* folders of the client's host, which a remote backend must refuse */
+    const char *audit; /* a path of the client's host: a backend that cannot add lines to it has to
+                          refuse the field */
 };
 
 struct atoll_backend_exec {
@@ -173,6 +175,18 @@ struct atoll_backend {
                  struct atoll_reply *reply); /* atoll_reply_entry() each, atoll_reply_done() */
     void (*stat)(struct atoll_server *server, void *sandbox, const char *path, bool follow,
                  struct atoll_reply *reply); /* atoll_reply_file() */
+
+    /* Tags by which several share a sandbox; both or none. Whoever attaches reads them, writes them
+     * with its own name, and reads them back, so that they must come from where all processes of
+     * the backend see them: not from what `open` has read. The spec's tags at `create` are the
+     * first ones, and hold those of atoll too if the sandbox has an owner: keep them as they are.
+     * This is no lock, and users are told so. */
+    void (*read_tags)(struct atoll_server *server, void *sandbox,
+                      struct atoll_reply *reply); /* atoll_reply_tags() */
+
+    /* All of them anew, K=V each, NULL-terminated; others than these go. atoll_reply_done(). */
+    void (*write_tags)(struct atoll_server *server, void *sandbox, const char *const *tags,
+                       struct atoll_reply *reply);
 };
 
 /* The most that one read or write moves: it is held in memory. A client asks for parts. */
@@ -244,10 +258,13 @@ void atoll_reply_created(struct atoll_reply *r, const char *id, void *sandbox);
 /** atoll_reply_info() - answers inspect; to enumerate one of many. 0 and NULL: not known */
 void atoll_reply_info(struct atoll_reply *r, const struct atoll_info *info);
 
+/** atoll_reply_tags() - answers read_tags: K=V each, NULL-terminated */
+void atoll_reply_tags(struct atoll_reply *r, const char *const *tags);
+
 /** atoll_reply_entry() - one entry of a list, with its name */
 void atoll_reply_entry(struct atoll_reply *r, const struct atoll_file *entry);
 
-/** atoll_reply_done() - ends enumerate and list; answers destroy and write */
+/** atoll_reply_done() - ends enumerate and list; answers destroy, write and write_tags */
 void atoll_reply_done(struct atoll_reply *r);
 
 /** atoll_reply_file() - answers stat */

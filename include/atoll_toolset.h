@@ -15,7 +15,9 @@
  * What holds for all of libatoll (atoll.h) holds here. Beyond that:
  *
  * - The sandbox is the toolset's own, made by the first call and removed by the close, or one that
- *   stands already. Calls run one after another in the order in which they were started, whatever
+ *   stands already. That is either named by the caller (options.sandbox) and used as it is, or one
+ *   that another task made for this one (toolset.attach_to): nobody else changes it from the open
+ *   to the close. Calls run one after another in the order in which they were started, whatever
  *   the model asked for at once; so calls that arrive together share one creation.
  * - A call ends in one of three ways. It has an answer for the model: an ordinary one, also when a
  *   command failed, or one that says what to mend (atoll_tool_answer.retry). Or the operation
@@ -47,6 +49,15 @@ struct atoll_toolset_options {
                                            both must differ in name */
     bool bytes; /* of a file that is no text read_file answers with its bytes; otherwise it shows
                    U+FFFD in their place */
+
+    /* With the spec's toolset.attach_to, whose sandbox is held during each run (atoll_attach()).
+     * The owner that is presented is toolset.owner. */
+    const char *holder; /* who holds it: a task, without the number of its attempt, since a retry is
+                           the same holder; NULL: the owner */
+    uint64_t keep_us;   /* how long it is kept for that holder if this process dies or frees the
+                           toolset without a close; 0: others may have it at once */
+    uint32_t lease;     /* generation of a lease on the sandbox that this process acts by for its
+                           holder: then nothing is attached or released; 0: none */
 };
 
 /**
@@ -116,9 +127,10 @@ char *atoll_toolset_render(const struct atoll_toolset *t, int format);
 /**
  * atoll_toolset_open() - begin a run
  *
- * The destinations of exports are judged, a standing sandbox is reached and asked what it is.
- * Nothing is created. One that was closed can be opened again. Fails with ATOLL_USAGE when it is
- * open.
+ * The destinations of exports are judged, a standing sandbox is reached, attached to if the spec
+ * says so, and asked what it is. Nothing is created. One that was closed can be opened again. Fails
+ * with ATOLL_USAGE when it is open, and with ATOLL_TERMINAL when the sandbox cannot be had,
+ * whatever the reason. Results: atoll_op_warning(), atoll_toolset_note().
  */
 struct atoll_op *atoll_toolset_open(struct atoll_toolset *t);
 
@@ -178,11 +190,21 @@ int atoll_tool_progress(struct atoll_op *op, struct atoll_tool_progress *ret);
  * @succeeded: publish the exports; otherwise nothing leaves
  *
  * Calls that are under way or wait are ended with ATOLL_TERMINAL. Exports come first and are all
- * published or none; then an own sandbox is removed in any case, a standing one let go. Fails when
- * an export failed, or was promised and no sandbox stands: the toolset is closed all the same. That
- * a sandbox could not be removed is a warning. Results: atoll_op_exported(), atoll_op_warning().
+ * published or none; then an own sandbox is removed in any case, a standing one let go: its lease
+ * is given back, in up to three attempts a second apart. Fails when an export failed, or was
+ * promised and no sandbox stands: the toolset is closed all the same. That a sandbox could not be
+ * removed or released is a warning. Results: atoll_op_exported(), atoll_op_warning(),
+ * atoll_toolset_note().
  */
 struct atoll_op *atoll_toolset_close(struct atoll_toolset *t, bool succeeded);
+
+/**
+ * atoll_toolset_note() - what is worth a line in a log, of an open or close that is done
+ *
+ * "Attached to sandbox '…' on backend '…' as '…'; 1795 s of its lifetime remain". Masked. NULL
+ * after the last. Lives as long as @op.
+ */
+const char *atoll_toolset_note(const struct atoll_op *op, size_t i);
 
 /** atoll_toolset_sandbox() - the id of the sandbox that is in use now, or NULL */
 const char *atoll_toolset_sandbox(const struct atoll_toolset *t);

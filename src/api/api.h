@@ -15,6 +15,7 @@
 #include "atoll.h"
 #include "base/error.h"
 #include "base/loop.h"
+#include "client/claim.h"
 #include "client/denials.h"
 #include "client/files.h"
 #include "client/session.h"
@@ -83,8 +84,10 @@ struct atoll_sandbox {
     struct session session;
     struct files files;
     char *id;
-    char *workdir; /* NULL: not known */
-    char *policy;  /* to which others have changed it meanwhile, as a stamp; NULL: they have not */
+    char *workdir;  /* NULL: not known */
+    char *policy;   /* to which others have changed it meanwhile, as a stamp; NULL: they have not */
+    uint32_t lease; /* the generation that it acts by; 0: none */
+    char *holder;   /* whose name its tags bear, with a backend program; NULL: nobody's of ours */
     bool owned;
     bool local;
     struct atoll_op *opening; /* the create or open whose result it is to be; not yet handed out */
@@ -139,8 +142,35 @@ struct atoll_sandbox *sandbox_new(struct atoll *a);
 /** sandbox_free() - close the connection and free; what is under way fails */
 void sandbox_free(struct atoll_sandbox *sb);
 
+struct lease_opening; /* lease.c */
+
+/**
+ * sandbox_reach() - atoll_open() that is done when @l is
+ * @l: taken; NULL: nothing but to be open
+ */
+struct atoll_op *sandbox_reach(struct atoll *a, const char *id, struct lease_opening *l);
+
+/** sandbox_reached_lease() - what an operation of sandbox_reach() was given; NULL: nothing, or it
+ * is another one */
+const struct lease_opening *sandbox_reached_lease(const struct atoll_op *op);
+
 /** sandbox_connect_backend() - begin to speak with the program of backend @name */
 int sandbox_connect_backend(struct atoll_sandbox *sb, const char *name, struct error *err);
+
+/* --- lease.c --- */
+
+/**
+ * lease_opening_start() - take the lease, or present one, on the connection of a handle
+ * @sb:  whose session is open
+ * @op:  fails if that fails
+ * @got: called when it is there
+ */
+void lease_opening_start(struct lease_opening *l, struct atoll_sandbox *sb, struct atoll_op *op,
+                         void (*got)(struct atoll_op *op));
+
+/** lease_opening_stop() - wait for it no longer; harmless on NULL */
+void lease_opening_stop(struct lease_opening *l);
+void lease_opening_free(struct lease_opening *l);
 
 /* --- capture.c --- */
 
@@ -195,6 +225,9 @@ size_t file_count(const struct atoll_op *op);
 
 /** exec_report() - how a command ended, as the peer told it; NULL: it did not */
 const struct exit_report *exec_report(const struct atoll_op *op);
+
+/** exec_left_us() - of the lifetime when a command ended; UINT64_MAX: no end, or not known */
+uint64_t exec_left_us(const struct atoll_op *op);
 
 /** exec_dropped() - bytes of a stream (1 or 2) that came and were not kept: the first ones */
 uint64_t exec_dropped(const struct atoll_op *op, int stream);

@@ -103,6 +103,7 @@ static void describe_exit(struct exec_op *x)
         .user_us = e->exit.user_us,
         .system_us = e->exit.system_us,
         .peak_rss_bytes = e->exit.peak_rss_bytes,
+        .timeout_us = e->exit.timeout_us,
     };
     exit_denials_take(&x->denials, &x->execution.denials, &x->exit);
 }
@@ -550,6 +551,13 @@ const struct atoll_exit *exit_result(const struct atoll_op *op)
     const struct exec_op *x = (const struct exec_op *)op;
 
     return x->exited || (!op->failed && x->execution.flags & EXEC_DETACH) ? &x->exit : NULL;
+}
+
+uint64_t exec_left_us(const struct atoll_op *op)
+{
+    const struct exec_op *x = (const struct exec_op *)op;
+
+    return op_is(op, &exec_class) && x->exited ? x->execution.left_us : UINT64_MAX;
 }
 
 const struct exit_report *exec_report(const struct atoll_op *op)

@@ -59,6 +59,25 @@ static struct info_item *add_item(struct query_op *q)
     return &q->items[q->n_items++];
 }
 
+/* Who has it, what it may and what it has used. */
+static void fill_sharing(struct atoll_info *i, const struct sandbox_info *x)
+{
+    i->lease = lease_state_name(x->lease_state);
+    i->holder = x->holder;
+    i->lease_generation = x->lease_generation;
+    i->lease_until_us = x->lease_until_us;
+    i->memory_limit = x->memory_limit_bytes;
+    i->cpu_milli = x->cpu_milli;
+    i->max_cost_micro = x->max_cost_micro;
+    i->cpu_us = x->cpu_us;
+    i->memory_used = x->memory_used_bytes;
+    i->memory_peak = x->memory_peak_bytes;
+    i->egress_sent = x->egress_sent_bytes;
+    i->egress_received = x->egress_received_bytes;
+    i->cost_micro = x->cost_micro;
+    i->oom_kills = x->oom_kills;
+}
+
 static int fill_info(struct info_item *item, const struct sandbox_info *x)
 {
     item->tags = calloc(x->n_labels + x->n_published + 2, sizeof *item->tags);
@@ -96,6 +115,7 @@ static int fill_info(struct info_item *item, const struct sandbox_info *x)
         .policy_generation = x->policy_generation,
         .published = published,
     };
+    fill_sharing(&item->info, x);
     return 0;
 }
 

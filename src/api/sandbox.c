@@ -27,6 +27,7 @@ struct create_op {
     struct spec spec; /* of a CREATE: a copy, as far as that sends it, and its inputs */
     struct description description; /* of a backend program, before it is asked to create */
     struct staging staging;         /* of the inputs, when it stands */
+    struct lease_opening *lease;    /* of an OPEN: owned; NULL: none */
 };
 
 struct destroy_op {
@@ -74,6 +75,7 @@ void sandbox_free(struct atoll_sandbox *sb)
     free(sb->id);
     free(sb->workdir);
     free(sb->policy);
+    free(sb->holder);
     loop_free_later(&sb->a->loop, sb); /* the loop may be about to call its session */
 }
 
@@ -148,17 +150,29 @@ const struct op_class destroy_class = {.cancel = destroy_cancel, .release = dest
 
 struct atoll_op *atoll_destroy(struct atoll_sandbox *sb)
 {
-    struct destroy_op *d = op_new(sb->a, sb, &destroy_class, sizeof *d);
+    return atoll_destroy_as(sb, NULL, false);
+}
+
+struct atoll_op *atoll_destroy_as(struct atoll_sandbox *sb, const char *owner, bool force)
+{
+    size_t size = 3 * (FIELD_HEADER_BYTES + sizeof(uint64_t)) + (owner ? strlen(owner) : 0);
+    _cleanup_free_ uint8_t *buf = malloc(size);
+    struct writer w = writer_over(buf, buf ? size : 0);
+    struct destroy_op *d = buf ? op_new(sb->a, sb, &destroy_class, sizeof *d) : NULL;
     struct error err = ERROR_INIT;
 
     if (!d)
         return NULL;
+    if (owner)
+        field_put_string(&w, TAG_OWNER, owner);
+    if (force)
+        field_put_u32(&w, TAG_DESTROY_FLAGS, DESTROY_FORCE);
     d->request =
         (struct session_request){.owner = d, .told = destroy_told, .failed = destroy_failed};
     if (sb->session.state == SESSION_OVER)
         finish_destroy(&d->op);
     else /* when that breaks, the session is over in a moment */
-        (void)session_ask(&sb->session, &d->request, MSG_DESTROY, NULL, NULL, 0, &err);
+        (void)session_ask(&sb->session, &d->request, MSG_DESTROY, &w, NULL, 0, &err);
     return &d->op;
 }
 
@@ -168,6 +182,20 @@ static void created(struct create_op *c)
 {
     c->made->opening = NULL;
     op_done(&c->op);
+}
+
+static void got_lease(struct atoll_op *op)
+{
+    created((struct create_op *)op);
+}
+
+/* The connection is there, to a sandbox that stands. */
+static void opened(struct create_op *c)
+{
+    if (c->lease)
+        lease_opening_start(c->lease, c->made, &c->op, got_lease);
+    else
+        created(c);
 }
 
 static int set_id(struct create_op *c, const char *id)
@@ -230,7 +258,7 @@ static int hear_created(struct create_op *c, const struct message *m)
     else if (c->spec.inputs.n > 0)
         stage_inputs(c);
     else
-        created(c);
+        opened(c);
     return 0;
 }
 
@@ -263,7 +291,7 @@ static void keeper_greeted(struct session *s)
     struct atoll_sandbox *sb = s->owner;
 
     if (sb->opening && sb->local && sb->id)
-        created((struct create_op *)sb->opening);
+        opened((struct create_op *)sb->opening);
 }
 
 static bool create_cancel(struct atoll_op *op)
@@ -273,6 +301,7 @@ static bool create_cancel(struct atoll_op *op)
     session_forget(&c->request);
     description_done(&c->description);
     staging_stop(&c->staging);
+    lease_opening_stop(c->lease);
     abandon(c);
     return true;
 }
@@ -285,6 +314,7 @@ static void create_release(struct atoll_op *op)
     description_done(&c->description);
     staging_stop(&c->staging);
     spec_done(&c->spec);
+    lease_opening_free(c->lease);
     if (c->made) {
         c->made->opening = NULL;
         if (c->abandoned)
@@ -380,6 +410,13 @@ static void policy_changed(struct session *s, const struct policy_report *x)
     sb->policy = copy;
 }
 
+static void lease_lost(struct session *s)
+{
+    struct atoll_sandbox *sb = s->owner;
+
+    sb->lease = 0;
+}
+
 /* Only once a session is there can it tell of its end. */
 static void attend(struct atoll_sandbox *sb)
 {
@@ -387,6 +424,7 @@ static void attend(struct atoll_sandbox *sb)
     sb->session.over = sandbox_over;
     sb->session.greeted = keeper_greeted;
     sb->session.policy_changed = policy_changed;
+    sb->session.lease_lost = lease_lost;
 }
 
 static void described(struct description *d, const struct error *err)
@@ -459,13 +497,21 @@ static int open_by_id(struct create_op *c, const char *id, const char *rest, str
 
 struct atoll_op *atoll_open(struct atoll *a, const char *id)
 {
+    return sandbox_reach(a, id, NULL);
+}
+
+struct atoll_op *sandbox_reach(struct atoll *a, const char *id, struct lease_opening *l)
+{
     char backend[BACKEND_NAME_BYTES_MAX + 1];
     const char *rest = sandbox_id_split(id, backend);
     struct create_op *c = new_create(a, rest ? backend : "local");
     struct error err = ERROR_INIT;
 
-    if (!c)
+    if (!c) {
+        lease_opening_free(l);
         return NULL;
+    }
+    c->lease = l;
     if (!rest)
         (void)error_set(&err, ERROR_USAGE, EINVAL, "'%.100s' is no sandbox's id", id);
     else
@@ -473,4 +519,9 @@ struct atoll_op *atoll_open(struct atoll *a, const char *id)
     if (err.code != 0)
         op_fail(&c->op, &err);
     return &c->op;
+}
+
+const struct lease_opening *sandbox_reached_lease(const struct atoll_op *op)
+{
+    return op_is(op, &create_class) ? ((const struct create_op *)op)->lease : NULL;
 }

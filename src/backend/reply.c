@@ -238,6 +238,25 @@ void atoll_reply_created(struct atoll_reply *r, const char *id, void *sandbox)
     server_resume(s);
 }
 
+void atoll_reply_tags(struct atoll_reply *r, const char *const *tags)
+{
+    size_t size = 0;
+
+    assert(r->type == MSG_TAGS);
+    for (const char *const *tag = tags; *tag; tag++)
+        size += FIELD_HEADER_BYTES + strlen(*tag) + 1;
+    _cleanup_free_ uint8_t *buf = malloc(size + 1);
+    struct writer w = writer_over(buf, buf ? size : 0);
+    for (const char *const *tag = tags; *tag; tag++)
+        field_put_string(&w, TAG_LABEL, *tag);
+    if (w.bad || size > MESSAGE_BYTES_MAX) {
+        atoll_reply_error(r, ERROR_TOO_LARGE, EOVERFLOW, "the tags are too long", NULL);
+    } else if (begin(r)) {
+        server_send(r->server, MSG_TAGS_READ, r->id, &w);
+        reply_free(r);
+    }
+}
+
 void atoll_reply_file(struct atoll_reply *r, const struct atoll_file *file)
 {
     struct file_info x = {
@@ -378,6 +397,8 @@ static void info_convert(const struct atoll_server *s, const struct atoll_info *
     for (const char *const *tag = info->tags; tag && *tag; tag++)
         if (ret->n_labels < SANDBOX_LABELS_MAX)
             ret->labels[ret->n_labels++] = *tag;
+    if (tags_known(s->backend))
+        tags_describe(ret);
 }
 
 void atoll_reply_info(struct atoll_reply *r, const struct atoll_info *info)
@@ -422,7 +443,7 @@ void atoll_reply_done(struct atoll_reply *r)
     }
     if (!begin(r))
         return;
-    if (r->type == MSG_WRITE) {
+    if (r->type == MSG_WRITE || r->type == MSG_SET_TAGS) {
         say_done(r);
         reply_free(r);
         return;

@@ -32,6 +32,7 @@ static struct atoll_backend_spec spec_view(const struct spec *s)
         .resolver = s->resolver,
         .proxy = s->proxy,
         .proxy_credentials = s->proxy_credentials,
+        .audit = s->audit,
         .env = list_view(&s->env),
         .tags = list_view(&s->tags),
         .allow_egress_to = list_view(&s->allow_egress_to),
@@ -87,6 +88,8 @@ void sandbox_create(struct atoll_server *s, const struct message *m)
         (void)error_set(&err, ERROR_USAGE, EPROTO, "the spec cannot be read");
     else
         (void)spec_check(&spec, &err);
+    if (err.code == 0 && tags_known(s->backend) && tags_stamp(&spec) < 0)
+        (void)error_set(&err, ERROR_TERMINAL, ENOMEM, "out of memory");
     if (err.code != 0) {
         atoll_reply_error(r, (int)err.cls, err.code, err.message, err.remedy);
     } else if (!s->backend->create) {
@@ -210,6 +213,7 @@ static void put_features(const struct atoll_backend *b, struct writer *w)
         {"list", b->list != NULL},
         {"inspect", b->inspect != NULL},
         {"reopen", b->open && b->enumerate},
+        {"tags", tags_known(b)},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(features); i++)

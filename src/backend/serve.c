@@ -181,6 +181,8 @@ static const struct route {
     {MSG_LIST, true, file_list},
     {MSG_STAT, true, file_stat},
     {MSG_CANCEL, false, file_cancel},
+    {MSG_TAGS, true, tags_read},
+    {MSG_SET_TAGS, true, tags_write},
 };
 
 static int serve(struct atoll_server *s, const struct message *m)

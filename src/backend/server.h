@@ -22,6 +22,8 @@ struct atoll_backend;
 struct atoll_server;
 struct backend_watch;
 struct backend_timer;
+struct sandbox_info;
+struct spec;
 
 enum {
     COMMANDS_MAX = 1024,                 /* running at once */
@@ -156,6 +158,19 @@ void sandbox_describe(struct atoll_server *s, const struct message *m);
 
 /** sandbox_ended() - report the commands that are left, then ENDED; the connection closes */
 void sandbox_ended(struct atoll_server *s, uint32_t reason, uint32_t ended_by);
+
+/* tags.c: TAGS, SET_TAGS */
+void tags_read(struct atoll_server *s, const struct message *m);
+void tags_write(struct atoll_server *s, const struct message *m);
+
+/** tags_known() - whether the backend has both functions */
+bool tags_known(const struct atoll_backend *b);
+
+/** tags_stamp() - @spec gets the tags that its sandbox begins with; 0 or -ENOMEM */
+int tags_stamp(struct spec *spec);
+
+/** tags_describe() - who holds a sandbox, as its tags in @x say it; those of atoll go from there */
+void tags_describe(struct sandbox_info *x);
 
 /* command.c: EXEC, SIGNAL, RESIZE, STOP, PS */
 void command_exec(struct atoll_server *s, const struct message *m);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One time type: microseconds of CLOCK_MONOTONIC, and deadlines that cannot wrap. */
+/* One time type: microseconds of CLOCK_MONOTONIC unless it is said otherwise, and deadlines that
+ * cannot wrap. */
 #pragma once
 
 #include <stdint.h>
@@ -22,6 +23,15 @@ static inline uint64_t clock_epoch_us(void)
     struct timespec ts;
 
     (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
+/** clock_boot_us() - microseconds of CLOCK_BOOTTIME: goes on while the host is suspended */
+static inline uint64_t clock_boot_us(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
     return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
 }
 

@@ -140,7 +140,7 @@ static int copy_all(struct cli *cli, const struct side *p, int n, bool json, str
     int r = handle_catch_signals(&h, err);
 
     if (r == 0)
-        r = handle_open(&h, id, err);
+        r = p[n - 1].id ? handle_open_to_change(&h, id, err) : handle_open(&h, id, err);
     if (r == -ENOENT && id && !strchr(id, ':') && strncmp(id, "sb-", 3) != 0)
         (void)error_remedy(err, "A path of this host with a colon in it is written ./%.40s:…", id);
     for (int i = 0; i < n - 1 && r == 0; i++)

@@ -131,6 +131,8 @@ static int exec_in(struct cli *cli, const struct exec_args *a, const char *text,
     if (r == 0)
         r = handle_find(text, &id, err);
     if (r == 0)
+        r = handle_lease(id, &request.lease, err);
+    if (r == 0)
         r = reach(&session, id, &request.open_id, err);
     if (r < 0) {
         session_end(&session);

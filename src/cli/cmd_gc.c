@@ -11,6 +11,7 @@
 #include "cli/print.h"
 #include "core/state.h"
 #include "export/journal.h"
+#include "local/cgroup.h"
 #include "base/guards.h"
 
 enum { SHOWN_BYTES = 400 };
@@ -96,6 +97,8 @@ static int collect(struct cli *cli, bool json, struct error *err)
     struct journal_sweep swept = {0};
     size_t sandboxes = 0;
     int r = state_sweep(&sandboxes, err);
+
+    (void)cgroup_sweep();
 
     if (r == 0)
         r = journal_sweep(&swept, tell, &x, err);

@@ -99,7 +99,7 @@ static void print_info(struct cli *cli, const struct atoll_info *i)
 {
     static const char closed[] =
         "{\"allow_egress_to\":[],\"allow_egress_to_cidrs\":[],\"block_network\":true}";
-    char text[ROW_BYTES];
+    char text[ROW_BYTES], lease[SANDBOX_LEASE_WORDS];
 
     row(cli, "id", i->id);
     row(cli, "name", i->name);
@@ -125,6 +125,8 @@ static void print_info(struct cli *cli, const struct atoll_info *i)
     row(cli, "commands", text);
     row_fences(cli, i);
     row(cli, "owner", i->owner);
+    sandbox_lease_text(lease, i);
+    row(cli, "lease", lease);
     for (const char *const *t = i->tags; t && *t; t++)
         row(cli, t == i->tags ? "tags" : "", *t);
     if (!i->tags || !*i->tags)

@@ -45,7 +45,7 @@ static int kill_in(struct cli *cli, const char *id, uint32_t number, bool json, 
 {
     _cleanup_(handle_done) struct handle h = HANDLE_INIT;
     json_t *killed = NULL;
-    int r = handle_open(&h, id, err);
+    int r = handle_open_to_change(&h, id, err);
 
     if (r == 0 && json)
         r = numbers(&h, number, &killed, err);

@@ -22,7 +22,8 @@ struct mcp_args {
     struct spec_args spec;
     struct toolset_args toolset;
     struct export_args export;
-    const char *config;
+    const char *config, *holder;
+    uint64_t keep;
 };
 
 #define FIELD(name) offsetof(struct mcp_args, name)
@@ -33,6 +34,20 @@ static const struct option mcp_options[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(config),
      .help = "give the agent several sandboxes, from a YAML or JSON file; without other options"},
+    {.name = "holder",
+     .arg = "NAME",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(holder),
+     .help = "with attach_to in a spec: who holds the sandbox meanwhile, as others are told; its "
+             "owner unless given"},
+    {.name = "keep",
+     .arg = "TIME",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(keep),
+     .min = 1000,
+     .max = LIMIT_TIME_MAX_US,
+     .help = "with attach_to in a spec: how long it is kept for that holder when this server is "
+             "killed; others may have it at once unless given"},
     TOOLSET_OPTIONS(struct mcp_args, toolset),
     EXPORT_OPTIONS(struct mcp_args, export),
     SPEC_OPTIONS(struct mcp_args, spec),
@@ -77,7 +92,8 @@ static int check_alone(const struct mcp_args *a, struct error *err)
     for (size_t i = 0; a->config && i < ARRAY_SIZE(mcp_options); i++) {
         const struct option *o = &mcp_options[i];
 
-        if (strcmp(o->name, "config") == 0 || !was_given(o, a))
+        /* Who runs it is no matter of the file's. */
+        if (o->offset == FIELD(config) || o->offset == FIELD(holder) || !was_given(o, a))
             continue;
         (void)error_set(err, ERROR_USAGE, EINVAL,
                         "--%s has no meaning beside --config, which may have several toolsets",
@@ -132,6 +148,24 @@ static int read_specs(const struct mcp_args *a, struct mcp_config *ret, struct e
 
 /* What can be known before anything starts */
 
+static bool attaches(const struct serving *v)
+{
+    for (size_t i = 0; i < v->config.n; i++)
+        if (v->config.specs[i]->spec.toolset.attach_to)
+            return true;
+    return false;
+}
+
+static int check_holder(const struct mcp_args *a, const struct serving *v, struct error *err)
+{
+    if ((!a->holder && a->keep == 0) || attaches(v))
+        return 0;
+    (void)error_set(err, ERROR_USAGE, EINVAL,
+                    "--%s is about a sandbox that stands already, and none is attached to",
+                    a->holder ? "holder" : "keep");
+    return error_remedy(err, "Name one as toolset.attach_to in a spec file, or leave it out");
+}
+
 /* Whose end decides whether a run ended well: it has to be seen. */
 static int check_exports(const struct serving *v, struct error *err)
 {
@@ -160,13 +194,18 @@ static int admit(struct serving *v, struct error *err)
     return r;
 }
 
-static int make_toolsets(struct serving *v, struct error *err)
+static int make_toolsets(struct serving *v, const struct mcp_args *a, struct error *err)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < v->config.n; i++) {
         const struct atoll_toolset_options options = {
-            .sandbox = v->ids[i], .beside = i > 0 ? v->toolsets[0] : NULL, .bytes = true};
+            .sandbox = v->ids[i],
+            .beside = i > 0 ? v->toolsets[0] : NULL,
+            .bytes = true,
+            .holder = a->holder,
+            .keep_us = a->keep,
+            .lease = v->ids[i] ? agent_tools_lease(getenv("ATOLL_LEASE"), v->ids[i]) : 0};
 
         r = agent_tools_new(v->handle.context, v->config.specs[i], &options, &v->toolsets[i], err);
     }
@@ -215,13 +254,15 @@ static int run(const struct cli *cli, const struct mcp_args *a, struct serving *
     if (r == 0)
         r = read_specs(a, &v->config, err);
     if (r == 0)
+        r = check_holder(a, v, err);
+    if (r == 0)
         r = check_exports(v, err);
     if (r == 0)
         r = admit(v, err);
     if (r == 0)
         r = begin(v, err);
     if (r == 0)
-        r = make_toolsets(v, err);
+        r = make_toolsets(v, a, err);
     if (r == 0)
         r = serve(cli, v, err);
     return v->handle.signal != 0 ? handle_status(&v->handle, -EINTR, err) : r;
@@ -266,8 +307,9 @@ const struct command cmd_mcp = {
         "adds. The sandbox is made when the first of them is called, and is removed when the "
         "client closes standard input or ends. It lives an hour unless --lifetime says otherwise; "
         "a call after its end makes a new one, and the agent is told so. With attach_to in a spec "
-        "the tools work in a sandbox that stands, and leave it as it is. Since standard input is "
-        "the client's, no option can read it.\n\n"
+        "the tools work in a sandbox that stands: it is attached to, for toolset.owner, so that "
+        "nobody else changes it meanwhile, and left as it is. Under 'atoll hold' that lease is "
+        "used. Since standard input is the client's, no option can read it.\n\n"
         "What the backend cannot enforce is refused at the start, as 'atoll check' shows.\n\n"
         "An --export is published when the client has closed standard input and goes on living: "
         "after a signal, or when the client was killed, nothing is.\n\n"

@@ -135,7 +135,8 @@ static int policy_run(struct cli *cli, int argc, char **argv, struct error *err)
     if (r == 0)
         r = command_operands(&cmd_policy, &operands, 1, 1, err);
     if (r == 0)
-        r = handle_open(&h, operands.v[0], err);
+        r = has_edits(&a) ? handle_open_to_change(&h, operands.v[0], err)
+                          : handle_open(&h, operands.v[0], err);
     if (r == 0)
         r = has_edits(&a) ? change(cli, &h, &a, err) : show(cli, &h, &a, err);
     options_done(policy_options, ARRAY_SIZE(policy_options), &a);

@@ -33,12 +33,13 @@ static const struct option rm_options[] = {
      .arg = "NAME",
      .kind = OPTION_TEXT,
      .offset = FIELD(owner),
-     .help = "all made for this owner"},
+     .help = "whom those that are named were made for; without ids: all made for this owner"},
     {.name = "force",
      .letter = 'f',
      .kind = OPTION_FLAG,
      .offset = FIELD(force),
-     .help = "one that is gone already is no error"},
+     .help = "one that is gone already is no error; one that is held, or made for somebody, goes "
+             "all the same"},
     OPTION_JSON(FIELD(json)),
 };
 
@@ -116,7 +117,8 @@ static int add_matching(struct removal *x, const struct rm_args *a, struct error
     const struct error none = ERROR_INIT;
     int r;
 
-    if (a->tags.n == 0 && !a->owner)
+    /* With ids the owner says for whom they were made, and selects nothing. */
+    if (a->tags.n == 0 && (x->list || !a->owner))
         return 0;
     _cleanup_(handle_op_freep) struct atoll_op *op = atoll_list(x->h.context, "local");
     r = handle_wait(&x->h, op, err);
@@ -127,7 +129,7 @@ static int add_matching(struct removal *x, const struct rm_args *a, struct error
 }
 
 /* Goes on with one; true when nothing more is to be waited for. */
-static bool move_on(struct doomed *d)
+static bool move_on(struct doomed *d, const struct rm_args *a)
 {
     if (d->error.code != 0)
         return true;
@@ -137,7 +139,7 @@ static bool move_on(struct doomed *d)
         if (handle_result(d->open, &d->error) < 0)
             return true;
         d->sandbox = atoll_op_sandbox(d->open);
-        d->destroy = atoll_destroy(d->sandbox);
+        d->destroy = atoll_destroy_as(d->sandbox, a->owner, a->force);
     }
     if (d->destroy && !atoll_op_done(d->destroy))
         return false;
@@ -145,7 +147,7 @@ static bool move_on(struct doomed *d)
     return true;
 }
 
-static int remove_all(struct removal *x, struct error *err)
+static int remove_all(struct removal *x, const struct rm_args *a, struct error *err)
 {
     int r = 0;
 
@@ -158,7 +160,7 @@ static int remove_all(struct removal *x, struct error *err)
     for (bool all = false; r == 0 && !all;) {
         all = true;
         for (size_t i = 0; i < x->n; i++)
-            all = move_on(&x->list[i]) && all;
+            all = move_on(&x->list[i], a) && all;
         if (!all)
             r = handle_poll(&x->h, NULL, 0, CLOCK_NEVER, err);
     }
@@ -199,7 +201,7 @@ static int rm_checked(struct cli *cli, const struct rm_args *a, const struct arg
     if (r == 0)
         r = add_matching(&x, a, err);
     if (r == 0)
-        r = remove_all(&x, err);
+        r = remove_all(&x, a, err);
     if (r < 0)
         return r;
     removed = a->json ? json_array() : NULL;
@@ -231,6 +233,7 @@ static int rm_run(struct cli *cli, int argc, char **argv, struct error *err)
 static const struct command_example rm_examples[] = {
     {"atoll rm box", "end the sandbox called box"},
     {"atoll rm --tag job=42", "end all sandboxes of one job; there may be none"},
+    {"atoll rm --owner etl/42 box", "end one that was made for etl/42"},
 };
 
 const struct command cmd_rm = {
@@ -240,7 +243,9 @@ const struct command cmd_rm = {
     .description =
         "Ends sandboxes and returns when nothing of them is left: no process, no mount, no file. "
         "All that are named are tried, also when one fails; the first failure is told.\n\n"
-        "With --tag or --owner those that match go too; that none does is no error.",
+        "With --tag, or with --owner and no ids, those that match go; that none does is no error. "
+        "One that was made for an owner goes only if that is given, and not while it is held "
+        "(atoll hold); --force asks for neither.",
     .options = rm_options,
     .n_options = ARRAY_SIZE(rm_options),
     .examples = rm_examples,

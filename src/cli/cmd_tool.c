@@ -24,7 +24,7 @@
 struct tool_args {
     struct spec_args spec;
     struct toolset_args toolset;
-    const char *format;
+    const char *format, *holder;
     bool describe, json;
 };
 
@@ -44,6 +44,12 @@ static const struct option tool_options[] = {
      .choices = formats,
      .preset = "text",
      .help = "with --describe: for people, or as JSON for a protocol"},
+    {.name = "holder",
+     .arg = "NAME",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(holder),
+     .help = "with attach_to in a spec: who holds the sandbox during the call; its owner unless "
+             "given"},
     TOOLSET_OPTIONS(struct tool_args, toolset),
     SPEC_OPTIONS(struct tool_args, spec),
     OPTION_JSON(FIELD(json)),
@@ -72,6 +78,14 @@ static int refuse_other_sections(uint64_t given, struct error *err)
     return 0;
 }
 
+static int refuse_holder(struct error *err)
+{
+    (void)error_set(err, ERROR_USAGE, EINVAL,
+                    "--holder is for a call that attaches to its sandbox, and this one does not");
+    return error_remedy(err, "Name the sandbox as toolset.attach_to and its owner as toolset.owner "
+                             "in a spec file, or leave it out");
+}
+
 static int no_memory(struct error *err)
 {
     return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
@@ -88,11 +102,22 @@ static int fill_spec(const struct tool_args *a, struct atoll_spec *s, struct err
 
 /* @sandbox: a whole id, or NULL; @ret: owned */
 static int make_toolset(struct handle *h, const struct atoll_spec *spec, const char *sandbox,
-                        struct atoll_toolset **ret, struct error *err)
+                        const char *holder, struct atoll_toolset **ret, struct error *err)
 {
-    const struct atoll_toolset_options options = {.sandbox = sandbox};
+    const struct atoll_toolset_options options = {
+        .sandbox = sandbox,
+        .holder = holder,
+        .lease = sandbox ? agent_tools_lease(getenv("ATOLL_LEASE"), sandbox) : 0};
 
     return agent_tools_new(h->context, spec, &options, ret, err);
+}
+
+static void log_open_or_close(const struct cli *cli, const struct atoll_op *op)
+{
+    for (size_t i = 0; op && atoll_op_warning(op, i); i++)
+        log_write(&cli->log, LOG_LEVEL_WARNING, "tool", "%s", atoll_op_warning(op, i));
+    for (size_t i = 0; op && atoll_toolset_note(op, i); i++)
+        log_write(&cli->log, LOG_LEVEL_INFO, "tool", "%s", atoll_toolset_note(op, i));
 }
 
 static int open_toolset(const struct cli *cli, struct handle *h, struct atoll_toolset *t,
@@ -101,9 +126,18 @@ static int open_toolset(const struct cli *cli, struct handle *h, struct atoll_to
     _cleanup_(handle_op_freep) struct atoll_op *op = atoll_toolset_open(t);
     int r = handle_wait(h, op, err);
 
-    for (size_t i = 0; r == 0 && atoll_op_warning(op, i); i++)
-        log_write(&cli->log, LOG_LEVEL_WARNING, "tool", "%s", atoll_op_warning(op, i));
+    log_open_or_close(cli, op);
     return r;
+}
+
+/* What was attached to is let go, so that nobody has to wait for its lease. */
+static void close_toolset(const struct cli *cli, struct handle *h, struct atoll_toolset *t)
+{
+    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_toolset_close(t, false);
+    struct error ignored = ERROR_INIT;
+
+    if (op && (atoll_op_done(op) || handle_wait(h, op, &ignored) == 0))
+        log_open_or_close(cli, op);
 }
 
 /* Calls */
@@ -199,6 +233,7 @@ static int call_tool(struct cli *cli, struct handle *h, struct atoll_toolset *t,
         atoll_op_cancel(op);
         (void)atoll_wait(op, CANCEL_US);
     }
+    close_toolset(cli, h, t);
     return r < 0 ? r : print_answer(cli, name, atoll_op_answer(op), json, err);
 }
 
@@ -214,12 +249,14 @@ static int call(struct cli *cli, struct handle *h, const struct tool_args *a,
     r = fill_spec(a, spec, err);
     if (r == 0)
         r = refuse_other_sections(spec->given, err);
+    if (r == 0 && a->holder && !spec->spec.toolset.attach_to)
+        r = refuse_holder(err);
     if (r == 0)
         r = handle_begin(h, err);
     if (r == 0)
         r = handle_find(operands->v[0], &h->id, err);
     if (r == 0)
-        r = make_toolset(h, spec, h->id, &t, err);
+        r = make_toolset(h, spec, h->id, a->holder, &t, err);
     if (r == 0)
         r = check_name(t, operands->v[1], err);
     return r < 0 ? r : call_tool(cli, h, t, operands, a->json, err);
@@ -280,6 +317,13 @@ static int print_tools(const struct cli *cli, const struct atoll_toolset *t, con
     return 0;
 }
 
+/* Nothing is done there, so nothing is attached to: whoever holds it is not disturbed. */
+static void only_look(struct atoll_spec *spec)
+{
+    free(TAKE_PTR(spec->spec.toolset.attach_to));
+    free(TAKE_PTR(spec->spec.toolset.owner));
+}
+
 static int describe(struct cli *cli, struct handle *h, const struct tool_args *a,
                     const struct arguments *operands, struct error *err)
 {
@@ -301,8 +345,10 @@ static int describe(struct cli *cli, struct handle *h, const struct tool_args *a
         standing = spec->spec.toolset.attach_to;
     if (r == 0)
         r = standing ? handle_find(standing, &h->id, err) : agent_tools_admit(&spec->spec, err);
+    if (r == 0 && standing)
+        only_look(spec);
     if (r == 0)
-        r = make_toolset(h, spec, h->id, &t, err);
+        r = make_toolset(h, spec, h->id, NULL, &t, err);
     if (r == 0 && standing)
         r = open_toolset(cli, h, t, err);
     return r < 0 ? r : print_tools(cli, t, a->format, err);
@@ -312,6 +358,8 @@ static int check_use(const struct tool_args *a, const struct arguments *operands
 {
     if (!a->describe)
         return command_operands(&cmd_tool, operands, 2, 3, err);
+    if (a->holder)
+        return refuse_holder(err);
     if (a->json) {
         (void)error_set(err, ERROR_USAGE, EINVAL, "--describe has JSON of other kinds");
         return error_remedy(err, "Choose one by --format: mcp, anthropic or openai");

@@ -51,7 +51,7 @@ static int write_to(struct cli *cli, const char *id, const char *path, uint32_t 
 {
     _cleanup_(handle_done) struct handle h = HANDLE_INIT;
     uint64_t bytes = 0;
-    int r = handle_open(&h, id, err);
+    int r = handle_open_to_change(&h, id, err);
 
     if (r < 0)
         return r;

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/loop.h"
+#include "base/parse.h"
 #include "core/backends.h"
 #include "core/sandbox_id.h"
 #include "core/state.h"
@@ -226,19 +227,60 @@ int handle_begin(struct handle *h, struct error *err)
     return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "%s", e.message) : 0;
 }
 
-int handle_open(struct handle *h, const char *text, struct error *err)
+int handle_lease(const char *id, uint32_t *ret, struct error *err)
 {
+    const char *text = getenv(HANDLE_LEASE_VARIABLE);
+    const char *mark = text ? strrchr(text, '#') : NULL;
+    char backend[BACKEND_NAME_BYTES_MAX + 1];
+    _cleanup_free_ char *whose = NULL;
+    uint64_t generation;
+
+    *ret = 0;
+    if (!text || text[0] == '\0')
+        return 0;
+    whose = mark ? strndup(text, (size_t)(mark - text)) : strdup("");
+    if (!whose)
+        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
+    if (whose[0] == '\0' || !sandbox_id_split(whose, backend) ||
+        parse_u64(mark + 1, 0, UINT32_MAX, &generation) < 0) {
+        (void)error_set(err, ERROR_USAGE, EINVAL,
+                        "the variable " HANDLE_LEASE_VARIABLE " is '%.80s', which is no lease",
+                        text);
+        return error_remedy(err,
+                            "It is ID#GENERATION, as \"atoll hold\" sets it; unset it otherwise");
+    }
+    if (strcmp(whose, id) == 0)
+        *ret = (uint32_t)generation;
+    return 0;
+}
+
+static int open_with(struct handle *h, const char *text, bool change, struct error *err)
+{
+    uint32_t lease = 0;
     int r = handle_begin(h, err);
 
     if (r == 0)
         r = handle_find(text, &h->id, err);
+    if (r == 0 && change)
+        r = handle_lease(h->id, &lease, err);
     if (r < 0)
         return r;
-    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_open(h->context, h->id);
+    _cleanup_(handle_op_freep) struct atoll_op *op =
+        lease > 0 ? atoll_open_lease(h->context, h->id, lease) : atoll_open(h->context, h->id);
     r = handle_wait(h, op, err);
     if (r == 0)
         h->sandbox = atoll_op_sandbox(op);
     return r;
+}
+
+int handle_open(struct handle *h, const char *text, struct error *err)
+{
+    return open_with(h, text, false, err);
+}
+
+int handle_open_to_change(struct handle *h, const char *text, struct error *err)
+{
+    return open_with(h, text, true, err);
 }
 
 void handle_done(struct handle *h)

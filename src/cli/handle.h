@@ -39,6 +39,25 @@ int handle_begin(struct handle *h, struct error *err);
  */
 int handle_open(struct handle *h, const char *text, struct error *err);
 
+/**
+ * handle_open_to_change() - the same, to do more there than to read
+ *
+ * Under "atoll hold" of this sandbox it acts for the holder: handle_lease().
+ */
+int handle_open_to_change(struct handle *h, const char *text, struct error *err);
+
+/* Set by "atoll hold" for its command: ID#GENERATION. */
+#define HANDLE_LEASE_VARIABLE "ATOLL_LEASE"
+
+/**
+ * handle_lease() - the lease that the environment gives for sandbox @id
+ * @id: whole
+ *
+ * Return: 0 with its generation, 0 for none: the variable is not set, or of another sandbox, or
+ * that has tags and no lease; -EINVAL with a usage error when it is not to be understood.
+ */
+int handle_lease(const char *id, uint32_t *ret, struct error *err);
+
 /** handle_done() - let go of it; the sandbox lives on. Harmless on HANDLE_INIT */
 void handle_done(struct handle *h);
 

@@ -20,6 +20,7 @@ static const char *const conditions[] = {
     [WHEN_PREFIX] = "it begins with '%s'",
     [WHEN_MORE] = "there are more than %s",
     [WHEN_NAMES] = "one is called %s",
+    [WHEN_OTHER_NAMES] = "one of the names is none of %s",
     [WHEN_NOT_LABELS] = "one is no label of Kubernetes",
     [WHEN_PORTS] = "one has a port",
     [WHEN_IPV6] = "one is of IPv6",
@@ -31,6 +32,7 @@ static const char *const conditions[] = {
     [WHEN_CONTRADICTED] = "the network fields contradict each other",
     [WHEN_IDLE_SET] = "backend.idle_timeout is set",
     [WHEN_OUTLIVES] = "it is above backend.sandbox_timeout",
+    [WHEN_UNPRICED] = "backend.prices is unset",
     [WHEN_NO_MACHINE] = "cpu, memory and disk are none of %s (CPUs/GiB/GiB)",
     [WHEN_LACKS] = "the backend has not the feature %s",
     [WHEN_UNDECLARED] = "its operator has not declared %s",
@@ -198,7 +200,12 @@ static void write_fields(FILE *f)
 
 static void write_features(FILE *f)
 {
-    fputs("\n## Features\n\nWhat a backend can do besides making and ending sandboxes.\n", f);
+    fputs("\n## Features\n\nWhat a backend can do besides making and ending sandboxes. With "
+          "`lease` an "
+          "attach is one decision of whoever keeps the sandbox, a lock. With `tags` alone it is "
+          "weaker (attach: by tags, read back; not a lock): two that attach in the same moment may "
+          "both believe that they have it.\n",
+          f);
     write_head(f, "feature");
     for (enum capability_feature x = 0; x < FEATURE__MAX; x++) {
         fprintf(f, "| `%s` |", capability_feature_name(x));

@@ -41,7 +41,7 @@ static const struct limit sandbox_limits[] = {
      "What a sandbox itself puts into its file system has to fit."},
     {"most `disk`", LIMIT_DISK_MAX_BYTES, BYTES,
      "It is held in memory. The default is half of the memory that is free when the sandbox is "
-     "made."},
+     "made, or half of `memory` if that is less."},
     {"bytes of `disk` for each file", LIMIT_DISK_BYTES_PER_INODE, BYTES,
      "So many files fit as `disk` has parts of this size: a file costs about 1 KiB of kernel "
      "memory beside its content."},

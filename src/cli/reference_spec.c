@@ -48,6 +48,7 @@ static const char *const examples[] = {
     [SPEC_FIELD_PROXY_CREDENTIALS] = proxy_credentials,
     [SPEC_FIELD_PRICES] = "backend:\n  prices:\n    cpu_hour: 0.12\n",
     [SPEC_FIELD_MAX_COST] = "backend:\n  prices:\n    cpu_hour: 0.12\n  max_cost: 2.5\n",
+    [SPEC_FIELD_AUDIT] = "backend:\n  audit: ./audit.jsonl\n",
 
     [SPEC_FIELD_TOOL_PREFIX] = "toolset:\n  tool_prefix: build\n",
     [SPEC_FIELD_PURPOSE] = "toolset:\n  purpose: Builds and tests the service.\n",

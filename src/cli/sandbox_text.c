@@ -66,10 +66,18 @@ json_t *sandbox_json_published(const struct atoll_info *i)
     return list;
 }
 
+json_t *sandbox_json_lease(const struct atoll_info *i)
+{
+    return json_pack("{s:s, s:o, s:o, s:o}", "state", i->lease ? i->lease : "none", "holder",
+                     text_or_null(i->holder), "generation",
+                     i->lease_generation > 0 ? json_integer(i->lease_generation) : json_null(),
+                     "until", sandbox_seconds(i->lease_until_us));
+}
+
 int sandbox_json_usage(json_t *o, const struct atoll_info *i)
 {
     json_t *more = json_pack(
-        "{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "network",
+        "{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "network",
         i->network ? json_loads(i->network, 0, NULL) : json_null(), "workdir",
         text_or_null(i->workdir), "hostname", text_or_null(i->hostname), "uid", (int)i->uid, "gid",
         (int)i->gid, "idle_timeout", sandbox_seconds(i->idle_us), "disk_bytes",
@@ -77,7 +85,7 @@ int sandbox_json_usage(json_t *o, const struct atoll_info *i)
         "processes", use_json(i->processes, i->pids_limit), "commands", (json_int_t)i->commands,
         "landlock_abi", i->landlock_abi > 0 ? json_integer(i->landlock_abi) : json_null(),
         "keeper_pid", i->keeper_pid > 0 ? json_integer(i->keeper_pid) : json_null(), "published",
-        sandbox_json_published(i));
+        sandbox_json_published(i), "lease", sandbox_json_lease(i));
     int r = o && more ? json_object_update(o, more) : -1;
 
     json_decref(more);
@@ -91,6 +99,21 @@ void sandbox_time_text(char buf[SANDBOX_WORDS], uint64_t epoch_us)
 
     if (!gmtime_r(&seconds, &tm) || strftime(buf, SANDBOX_WORDS, "%Y-%m-%d %H:%M:%S UTC", &tm) == 0)
         (void)snprintf(buf, SANDBOX_WORDS, "?");
+}
+
+void sandbox_lease_text(char buf[SANDBOX_LEASE_WORDS], const struct atoll_info *i)
+{
+    const char *state = i->lease ? i->lease : "none", *holder = i->holder ? i->holder : "?";
+    char until[SANDBOX_WORDS];
+
+    if (strcmp(state, "held") == 0) {
+        (void)snprintf(buf, SANDBOX_LEASE_WORDS, "held by '%s'", holder);
+    } else if (strcmp(state, "kept") == 0) {
+        sandbox_time_text(until, i->lease_until_us);
+        (void)snprintf(buf, SANDBOX_LEASE_WORDS, "kept for '%s' until %s", holder, until);
+    } else {
+        (void)snprintf(buf, SANDBOX_LEASE_WORDS, "%s", strcmp(state, "none") == 0 ? "-" : state);
+    }
 }
 
 void sandbox_span_text(char buf[SANDBOX_WORDS], uint64_t us)

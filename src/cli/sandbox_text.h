@@ -22,10 +22,17 @@ json_t *sandbox_json(const struct atoll_info *i);
 /** sandbox_json_published() - the ports of the host that lead inside, as a list; a new reference */
 json_t *sandbox_json_published(const struct atoll_info *i);
 
+/** sandbox_json_lease() - who has it: state, holder, generation, until; a new reference */
+json_t *sandbox_json_lease(const struct atoll_info *i);
+
 /** sandbox_json_usage() - adds what it uses and what fences it; 0 or -1 without memory */
 int sandbox_json_usage(json_t *o, const struct atoll_info *i);
 
-enum { SANDBOX_WORDS = 64 };
+enum { SANDBOX_WORDS = 64, SANDBOX_LEASE_WORDS = 1200 };
+
+/** sandbox_lease_text() - "free", "held by 'X'", "kept for 'X' until …"; "-" when it is not shared
+ */
+void sandbox_lease_text(char buf[SANDBOX_LEASE_WORDS], const struct atoll_info *i);
 
 /** sandbox_time_text() - "2026-05-01 12:00:05 UTC" */
 void sandbox_time_text(char buf[SANDBOX_WORDS], uint64_t epoch_us);

@@ -26,6 +26,7 @@
 struct spec_args {
     const char *file, *backend, *image, *workdir, *user, *hostname, *owner, *cpu;
     const char *egress_enforcement, *resolver, *proxy, *proxy_credentials, *max_cost;
+    const char *audit;
     struct text_list volumes, env, env_files, inputs, publish, tags;
     struct text_list allow, allow_cidr, allow_private, add_hosts;
     uint64_t memory, disk, pids, lifetime, idle_timeout;
@@ -137,6 +138,9 @@ struct spec_args {
     {.name = "proxy-credentials", .arg = "FILE",                                                   \
      SPEC_OPTION_ONE(T, m, OPTION_TEXT, proxy_credentials, SPEC_FIELD_PROXY_CREDENTIALS),          \
      .help = "file with USER:PASSWORD for the proxy"},                                             \
+    {.name = "audit", .arg = "FILE",                                                               \
+     SPEC_OPTION_ONE(T, m, OPTION_TEXT, audit, SPEC_FIELD_AUDIT),                                  \
+     .help = "file of this host to add what happens to, a line of JSON each"},                     \
     {.name = "max-cost", .arg = "AMOUNT",                                                          \
      SPEC_OPTION_ONE(T, m, OPTION_TEXT, max_cost, SPEC_FIELD_MAX_COST),                            \
      .help = "end the sandbox when it has cost this much, by the prices of the spec file"}

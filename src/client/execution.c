@@ -30,6 +30,7 @@ static int hear_exit(struct execution *c, const struct message *m)
     if (c->exit.interpreter)
         (void)snprintf(c->interpreter, sizeof c->interpreter, "%s", c->exit.interpreter);
     c->exit.interpreter = NULL;
+    c->left_us = left_decode(m->payload);
     denials_done(&c->denials);
     if (denials_take(&c->denials, m->payload) == -EPROTO)
         return -EPROTO;

@@ -30,6 +30,7 @@ struct execution {
     bool stop_asked, kill_asked, signal_asked; /* STOP, CANCEL; SIGKILL in the place of that */
     bool running;                              /* asked for, and not yet over */
     struct exit_report exit;                   /* without its interpreter, which is below */
+    uint64_t left_us;                          /* of the sandbox's lifetime, at its end */
     char interpreter[INTERPRETER_BYTES_MAX + 1];
     struct denials denials; /* refused while it ran; of a sandbox whose backend tells */
     const struct execution_events *events;

@@ -10,7 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "wire/fault.h"
 #include "base/guards.h"
+
+enum { TRIES_MAX = 8 };
 
 static void stop_streams(struct file_op *op)
 {
@@ -124,6 +127,40 @@ static int hear_entries(struct file_op *op, const struct message *m)
     return r;
 }
 
+static bool is_writing(uint16_t type)
+{
+    return type == MSG_WRITE || type == MSG_UNPACK;
+}
+
+/* Behind @at, for the next connection. */
+static void wait_for_next(struct files *f, struct file_op *op, struct file_op **at)
+{
+    session_forget(&op->request);
+    op->tries++;
+    op->commit = op->committed;
+    op->next = *at;
+    *at = op;
+    if (!op->next)
+        f->waiting_tail = &op->next;
+}
+
+/* The process is about to go and has not begun with it; its descriptor comes back. It was asked for
+ * before those that wait already, but after others that came back like it. */
+static int hear_unserved(struct file_op *op, struct message *m)
+{
+    struct files *f = op->files;
+    struct file_op **at = &f->waiting;
+
+    if (!op->message || op->answered || op->tries >= TRIES_MAX)
+        return -EPROTO;
+    while (*at && (*at)->returned)
+        at = &(*at)->next;
+    op->pipe_fd = message_take_fd(m, 0);
+    op->returned = true;
+    wait_for_next(f, op, at);
+    return 0;
+}
+
 static int told(struct session_request *q, struct message *m)
 {
     struct file_op *op = q->owner;
@@ -146,8 +183,12 @@ static int told(struct session_request *q, struct message *m)
     case MSG_ERROR:
         if (session_error(m, &err) < 0)
             return -EPROTO;
-        fail(op, &err);
+        fail(op, err.code == EROFS && is_writing(op->type) && op->files->refusal.code != 0
+                     ? &op->files->refusal
+                     : &err);
         return 0;
+    case MSG_ENDED:
+        return hear_unserved(op, m);
     default:
         return -EPROTO;
     }
@@ -200,8 +241,12 @@ static int submit(struct file_op *op, struct session *s, struct error *err)
     w.p = w.end;
     op->request = (struct session_request){.owner = op, .told = told, .failed = request_failed};
     r = session_ask(s, &op->request, op->type, &w, &op->pipe_fd, passes ? 1 : 0, err);
-    free(op->message);
-    op->message = NULL;
+    /* Once a message did not arrive, none after it does: this one was not taken. */
+    if (r == 0 && s->files && (s->broken == EPIPE || s->broken == ECONNRESET) &&
+        op->tries < TRIES_MAX) {
+        wait_for_next(op->files, op, op->files->waiting_tail);
+        return 0;
+    }
     if (r == 0 && s->in_band && (r = open_bridge(op, s, streams_in)) < 0)
         (void)error_set(err, ERROR_TERMINAL, -r, "cannot open a stream: %s", strerror(-r));
     if (op->in.started) {
@@ -213,6 +258,8 @@ static int submit(struct file_op *op, struct session *s, struct error *err)
         send_commit(op);
     return r;
 }
+
+static int open_link(struct files *f, struct error *err);
 
 static void fail_waiting(struct files *f, const struct error *err)
 {
@@ -231,12 +278,15 @@ static void fail_waiting(struct files *f, const struct error *err)
 static int reset_due(struct loop *l, struct loop_timer *t)
 {
     struct files *f = t->owner;
+    struct error err = ERROR_INIT;
 
     (void)l;
     if (f->state == FILES_OPEN && f->link.state == SESSION_OVER) {
         session_close(&f->link);
         f->state = FILES_CLOSED;
     }
+    if (f->state == FILES_CLOSED && f->waiting && open_link(f, &err) < 0)
+        fail_waiting(f, &err);
     return 0;
 }
 
@@ -255,6 +305,9 @@ static int link_opened(struct files *f, struct message *m, struct error *err)
 
     if (fd < 0)
         return error_set(err, ERROR_TERMINAL, EPROTO, "no connection for files came");
+    f->refusal = (struct error)ERROR_INIT;
+    if (reader_left(&m->payload) > 0 && fault_decode(m->payload, &f->refusal) < 0)
+        f->refusal = (struct error)ERROR_INIT; /* it has told something else */
     session_adopt_files(&f->link, fd);
     f->link.owner = f;
     f->link.over = link_over;
@@ -268,6 +321,7 @@ static int link_opened(struct files *f, struct message *m, struct error *err)
         struct file_op *next = op->next;
         struct error failure = ERROR_INIT;
 
+        op->returned = false;
         if (submit(op, &f->link, &failure) < 0)
             fail(op, &failure);
         op = next;
@@ -341,6 +395,14 @@ static int check_path(const char *path, struct error *err)
     return 0;
 }
 
+/* Whether another connection is needed, or worth a try: who was only to read may have the right to
+ * write by now. */
+static bool is_stale(const struct files *f, uint16_t type)
+{
+    return f->link.state == SESSION_OVER ||
+           (f->refusal.code != 0 && is_writing(type) && !f->link.requests);
+}
+
 static int start(struct files *f, struct file_op *op, const struct file_request *x,
                  struct error *err)
 {
@@ -352,7 +414,7 @@ static int start(struct files *f, struct file_op *op, const struct file_request 
         return r;
     if (f->main->in_band)
         return submit(op, f->main, err);
-    if (f->state == FILES_OPEN && f->link.state == SESSION_OVER) {
+    if (f->state == FILES_OPEN && is_stale(f, op->type)) {
         loop_at(f->main->loop, &f->reset, CLOCK_NEVER);
         session_close(&f->link);
         f->state = FILES_CLOSED;
@@ -360,7 +422,8 @@ static int start(struct files *f, struct file_op *op, const struct file_request 
     if (f->state == FILES_OPEN)
         return submit(op, &f->link, err);
     if (f->state == FILES_CLOSED) {
-        f->waiting_tail = &f->waiting;
+        if (!f->waiting)
+            f->waiting_tail = &f->waiting;
         r = open_link(f, err);
         if (r < 0)
             return r;
@@ -378,7 +441,8 @@ int file_op_start(struct files *f, struct file_op *op, uint16_t type, const stru
     op->type = type;
     op->range_offset = x->offset;
     op->range_length = x->length;
-    op->answered = false;
+    op->answered = op->commit = op->committed = op->returned = false;
+    op->tries = 0;
     op->pipe_fd = pipe_fd;
     op->under_way = true;
     op->in = (struct bridge_input){0};
@@ -395,7 +459,7 @@ void file_op_commit(struct file_op *op)
 {
     if (!op->under_way)
         return;
-    op->commit = true;
+    op->commit = op->committed = true;
     send_commit(op);
 }
 

@@ -6,7 +6,9 @@
  * session itself, with bridges for what streams.
  *
  * The process inside may be killed by what runs there. Then what was under way fails with an error
- * that invites another try, and the next operation opens a new connection.
+ * that invites another try, and the next operation opens a new connection. It may also have gone
+ * since it was not asked for anything for a while; whoever asks then does not notice: what is known
+ * not to have reached it is asked on a new connection.
  */
 #pragma once
 
@@ -24,6 +26,7 @@ struct files {
     struct session link;  /* unless in-band */
     enum files_state state;
     struct session_request opening;
+    struct error refusal; /* FILES_OPENED: why it is only for reading; code 0: it is not */
     struct file_op *waiting, **waiting_tail; /* for the connection to be open */
     struct loop_timer reset; /* closes what has failed, outside of its own callbacks */
 };
@@ -49,11 +52,14 @@ struct file_op {
     struct files *files;  /* while under way */
     struct file_op *next; /* of those that wait */
     uint16_t type;        /* MSG_READ … */
-    uint8_t *message;     /* while it waits; owned */
+    uint8_t *message;     /* its fields, as they are sent; owned */
     size_t length;
     int pipe_fd; /* the end that goes to the other side; owned; -EBADF: none */
     bool under_way;
     bool commit;                         /* of a WRITE: wanted, and not yet sent */
+    bool committed;                      /* wanted, and perhaps sent */
+    bool returned;                       /* while it waits: came back from one that went */
+    unsigned tries;                      /* connections that it was asked on in vain */
     bool answered;                       /* READ: FILE came */
     uint64_t range_offset, range_length; /* READ: what was asked for … */
     uint64_t range_left; /* … and in-band, how many bytes of it are still to come */

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/claim.h"
 #include "client/describe.h"
 #include "client/execution.h"
 #include "client/stage.h"
@@ -30,6 +31,7 @@ struct run {
     struct session *session;
     struct description description; /* of a backend program, before anything is made there */
     struct session_request create;
+    struct claim claim; /* a lease that is presented */
     struct staging staging;
     struct execution command;
     struct loop_source signal_source;
@@ -459,16 +461,29 @@ static int start_command(struct run *r)
     return ret;
 }
 
+static void presented(struct claim *c)
+{
+    (void)c; /* then the command may be started, which was asked for right behind */
+}
+
+static void not_presented(struct claim *c, const struct error *err)
+{
+    fail(c->owner, err);
+}
+
 /* The command is sent at once: it waits in the socket until the sandbox is ready for it. */
 static int send_requests(struct run *r)
 {
     int ret = 0;
 
     r->create = (struct session_request){.owner = r, .told = create_told, .failed = create_failed};
+    r->claim = (struct claim){.owner = r, .done = presented, .failed = not_presented};
     if (r->request->spec)
         ret = session_create(r->session, &r->create, r->request->spec, r->error);
     else if (r->request->open_id)
         ret = session_open(r->session, &r->create, r->request->open_id, r->error);
+    else if (r->request->lease > 0)
+        ret = claim_present(&r->claim, r->session, r->request->lease, r->error);
     return ret < 0 || has_inputs(r) ? ret : start_command(r);
 }
 
@@ -531,6 +546,7 @@ static void close_all(struct run *r)
     staging_stop(&r->staging);
     description_done(&r->description);
     session_forget(&r->create);
+    claim_done(&r->claim);
     session_end(r->session);
     pump_stop(&r->in);
     pump_stop(&r->out);

@@ -28,6 +28,7 @@ struct run_finish {
 struct run_request {
     const struct spec *spec;  /* borrowed; NULL: the session is of a sandbox that stands */
     const char *open_id;      /* with a backend program: which sandbox that is; NULL: as created */
+    uint32_t lease;           /* whose generation is presented to a keeper first; 0: none */
     struct exec_request exec; /* argv, timeout, size, user; flags are set from the next three */
     bool interactive;         /* feed stdin */
     bool tty;

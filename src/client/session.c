@@ -205,6 +205,10 @@ static const char *missing_feature(const struct session_request *q)
                                      : "detached commands";
     if (q->type == MSG_POLICY)
         return "way to change its network policy";
+    if (q->type == MSG_EXTEND)
+        return "way to extend its lifetime";
+    if (message_since(q->type) == 3)
+        return "lease that one could take";
     if (q->type >= MSG_FILES)
         return "file operations";
     return q->type == MSG_PS || q->type == MSG_STOP ? "list of its commands"
@@ -300,6 +304,11 @@ static int hear(struct session *s, struct message *m)
         (void)child_reap(&s->child, 0);
     if (m->type == MSG_POLICY_SET && m->id == 0)
         return hear_policy(s, m);
+    if (m->type == MSG_LEASE_LOST && m->id == 0) {
+        if (s->lease_lost)
+            s->lease_lost(s);
+        return 0;
+    }
     for (struct session_request *q = s->requests; q; q = q->next)
         if (q->id == m->id)
             return q->told(q, m);

@@ -75,6 +75,9 @@ struct session {
     void (*over)(struct session *s);    /* after its requests have failed; may be NULL */
     /* Another client has changed the sandbox's network policy; a view. May be NULL. */
     void (*policy_changed)(struct session *s, const struct policy_report *x);
+    /* The lease that this connection took, or acted by, is over; the connection is not. May be
+     * NULL. */
+    void (*lease_lost)(struct session *s);
 };
 
 #define SESSION_INIT                                                                               \

@@ -98,7 +98,7 @@ const struct backend backend_modal = {
             .features = FEATURE_BIT(FEATURE_EXEC) | FEATURE_BIT(FEATURE_STDIN) |
                         FEATURE_BIT(FEATURE_TIMEOUT) | FEATURE_BIT(FEATURE_FILES) |
                         FEATURE_BIT(FEATURE_LIST) | FEATURE_BIT(FEATURE_REOPEN) |
-                        FEATURE_BIT(FEATURE_OWNER),
+                        FEATURE_BIT(FEATURE_OWNER) | FEATURE_BIT(FEATURE_TAGS),
         },
 };
 

@@ -2,6 +2,7 @@
 /* What the backend of this program can enforce: sandboxes of this host's kernel. */
 #include "base/cleanup.h"
 #include "core/backend_tables.h"
+#include "core/cost.h"
 #include "base/guards.h"
 
 #define KERNEL "the kernel"
@@ -70,10 +71,14 @@ static const struct capability_rule rules[] = {
     {RULE_ENFORCED(SPEC_FIELD_HOSTNAME, "a host name namespace", KERNEL)},
     {RULE_ENFORCED(SPEC_FIELD_VOLUMES, "bind mounts, read-only in depth where that is asked for",
                    KERNEL)},
-    {RULE_REFUSED(SPEC_FIELD_CPU, "there is no ceiling on processor time",
-                  "Remove backend.cpu; backend.pids and backend.sandbox_timeout are enforced")},
-    {RULE_REFUSED(SPEC_FIELD_MEMORY, "there is no ceiling on the memory of all processes together",
-                  "Remove backend.memory; backend.disk and backend.pids are enforced")},
+    {RULE_ENFORCED(SPEC_FIELD_CPU,
+                   "a quota of a control group, and so many CPUs to run on at first; refused where "
+                   "no such group can be made",
+                   KERNEL)},
+    {RULE_ENFORCED(SPEC_FIELD_MEMORY,
+                   "the ceiling of a control group, for memory and swap together, with what its "
+                   "files take; refused where no such group can be made",
+                   KERNEL)},
     {RULE_ENFORCED(SPEC_FIELD_PIDS, "a ceiling on processes and threads of its user namespace",
                    KERNEL)},
     {RULE_ENFORCED(SPEC_FIELD_DISK, "the size of the one file system that it can write", KERNEL)},
@@ -83,10 +88,25 @@ static const struct capability_rule rules[] = {
     {RULE_ENFORCED(SPEC_FIELD_SANDBOX_TIMEOUT, "a timer that ends the sandbox and all in it",
                    KEEPER)},
     {RULE_ENFORCED(SPEC_FIELD_IDLE_TIMEOUT, "a timer that ends a sandbox nobody uses", KEEPER)},
-    {RULE_REFUSED(SPEC_FIELD_PRICES, "costs are not counted", "Remove backend.prices")},
-    {RULE_REFUSED(SPEC_FIELD_MAX_COST, "costs are not counted",
-                  "Remove backend.max_cost and limit backend.sandbox_timeout")},
+    {.when = WHEN_OTHER_NAMES,
+     .text = COST_UNITS,
+     RULE_REFUSED(SPEC_FIELD_PRICES, "only CPU time and memory are measured",
+                  "Give prices for cpu_hour, an hour of one CPU at work, and gib_hour, an hour of "
+                  "one GiB in use, alone")},
+    {RULE_ENFORCED(SPEC_FIELD_PRICES, "CPU time, and memory in use second by second, are counted",
+                   KEEPER)},
+    {.when = WHEN_UNPRICED,
+     RULE_REFUSED(SPEC_FIELD_MAX_COST, "without prices nothing costs anything",
+                  "Set backend.prices, or remove backend.max_cost and limit "
+                  "backend.sandbox_timeout")},
+    {RULE_ENFORCED(SPEC_FIELD_MAX_COST,
+                   "looked at every second; the sandbox and all in it ends when it is reached",
+                   KEEPER)},
     {RULE_ACCEPTED(SPEC_FIELD_OWNER, "recorded with the sandbox", KEEPER)},
+    {RULE_ENFORCED(SPEC_FIELD_AUDIT,
+                   "each event is added as one line, masked as events are; where the disk is full "
+                   "lines are lost and counted",
+                   KEEPER)},
     {RULE_ACCEPTED(SPEC_FIELD_TAGS, "recorded with the sandbox", KEEPER)},
 };
 
@@ -105,6 +125,6 @@ const struct backend backend_local = {
                         FEATURE_BIT(FEATURE_LIST) | FEATURE_BIT(FEATURE_PACK) |
                         FEATURE_BIT(FEATURE_UNPACK) | FEATURE_BIT(FEATURE_INSPECT) |
                         FEATURE_BIT(FEATURE_PS) | FEATURE_BIT(FEATURE_REOPEN) |
-                        FEATURE_BIT(FEATURE_OWNER),
+                        FEATURE_BIT(FEATURE_OWNER) | FEATURE_BIT(FEATURE_LEASE),
         },
 };

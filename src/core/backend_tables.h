@@ -22,13 +22,22 @@
                      "Leave the field out, or use the backend local")                              \
     }
 
+/* A file of this host, which only a backend of this host could add lines to. */
+#define RULE_NO_AUDIT                                                                              \
+    {                                                                                              \
+        RULE_REFUSED(SPEC_FIELD_AUDIT,                                                             \
+                     "the backend tells nobody of what happens in its sandboxes",                  \
+                     "Leave backend.audit out and keep the records of the backend, or use the "    \
+                     "backend local")                                                              \
+    }
+
 /* Fields that no backend outside this host has anything for. */
 #define RULES_NEVER_OFFERED                                                                        \
     RULE_NOT_OFFERED(SPEC_FIELD_HOSTNAME), RULE_NOT_OFFERED(SPEC_FIELD_PIDS),                      \
         RULE_NOT_OFFERED(SPEC_FIELD_RESOLVER), RULE_NOT_OFFERED(SPEC_FIELD_PROXY),                 \
         RULE_NOT_OFFERED(SPEC_FIELD_ADD_HOSTS), RULE_NOT_OFFERED(SPEC_FIELD_PROXY_CREDENTIALS),    \
         RULE_NOT_OFFERED(SPEC_FIELD_PRICES), RULE_NOT_OFFERED(SPEC_FIELD_MAX_COST),                \
-        RULE_NOT_OFFERED(SPEC_FIELD_PRIVATE_CIDRS)
+        RULE_NOT_OFFERED(SPEC_FIELD_PRIVATE_CIDRS), RULE_NO_AUDIT
 
 /* Folders of this host, which are not where the sandbox is. */
 #define RULE_NO_HOST_FOLDER                                                                        \

@@ -16,8 +16,8 @@ static const char *const verdict_names[] = {"enforced", "accepted", "refused"};
 static_assert(ARRAY_SIZE(verdict_names) == CAPABILITY_VERDICT__MAX, "one name a verdict");
 
 static const char *const feature_names[] = {
-    "exec", "stdin", "tty",    "signal",  "timeout", "detach", "files", "ranges",
-    "list", "pack",  "unpack", "inspect", "ps",      "reopen", "owner",
+    "exec", "stdin",  "tty",     "signal", "timeout", "detach", "files", "ranges", "list",
+    "pack", "unpack", "inspect", "ps",     "reopen",  "owner",  "lease", "tags",
 };
 static_assert(ARRAY_SIZE(feature_names) == FEATURE__MAX, "one name a feature");
 

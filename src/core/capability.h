@@ -39,6 +39,7 @@ enum capability_when {
     WHEN_PREFIX,       /* a text that begins with @text */
     WHEN_MORE,         /* a list of more than @number entries */
     WHEN_NAMES,        /* a list K=V with a key among the words of @text; "X*" is a prefix */
+    WHEN_OTHER_NAMES,  /* a list K=V with a key that is none of the words of @text */
     WHEN_NOT_LABELS,   /* a list K=V in which one is not of Kubernetes' label syntax */
     WHEN_PORTS,        /* a list of hosts in which one has a port */
     WHEN_IPV6,         /* a list of ranges in which one is of IPv6 */
@@ -50,6 +51,7 @@ enum capability_when {
     WHEN_IDLE_SET,     /* backend.idle_timeout is set */
     WHEN_OUTLIVES,     /* a time above backend.sandbox_timeout, if there is one */
     WHEN_NOT_FILES,    /* a map in which one value is no file:// URL */
+    WHEN_UNPRICED,     /* backend.prices is empty */
     WHEN_NO_MACHINE,   /* cpu, memory and disk fit none of @text: "2/4/12 4/8/50", CPUs/GiB/GiB */
     WHEN_LACKS,        /* the backend has not feature @number (enum capability_feature) */
     WHEN_UNDECLARED,   /* its operator has not declared @number (enum capability_fact) */
@@ -85,6 +87,8 @@ enum capability_feature {
     FEATURE_PS,
     FEATURE_REOPEN, /* a sandbox that another run made */
     FEATURE_OWNER,  /* for whom a sandbox was made is kept with it */
+    FEATURE_LEASE,  /* attach: one decision of who keeps the sandbox; a lock */
+    FEATURE_TAGS,   /* attach: by tags, read back; not a lock */
     FEATURE__MAX,
 };
 

@@ -106,6 +106,11 @@ static bool key_is_among(const char *entry, const char *words)
     return false;
 }
 
+static bool key_is_other(const char *entry, const char *words)
+{
+    return !key_is_among(entry, words);
+}
+
 static bool is_alphanumeric(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -222,6 +227,8 @@ bool capability_holds(const struct capability_rule *rule, const struct capabilit
         return f.list && f.list->n > rule->number;
     case WHEN_NAMES:
         return any_entry(f.list, key_is_among, rule->text);
+    case WHEN_OTHER_NAMES:
+        return any_entry(f.list, key_is_other, rule->text);
     case WHEN_NOT_LABELS:
         return any_entry(f.list, is_no_label, NULL);
     case WHEN_PORTS:
@@ -243,6 +250,8 @@ bool capability_holds(const struct capability_rule *rule, const struct capabilit
         return s->lifetime_us > 0 && f.number > s->lifetime_us;
     case WHEN_NOT_FILES:
         return any_entry(f.list, is_no_file, NULL);
+    case WHEN_UNPRICED:
+        return s->prices.n == 0;
     case WHEN_NO_MACHINE:
         return !fits_a_machine(s, rule->text);
     case WHEN_LACKS:

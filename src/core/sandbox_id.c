@@ -32,9 +32,12 @@ int place_read(struct place *ret)
     struct place p = {.uid = (uint32_t)geteuid()};
     int r = read_line("/proc/sys/kernel/random/boot_id", p.boot, sizeof p.boot);
 
-    if (r == 0 && read_line("/etc/machine-id", p.host, sizeof p.host) < 0 &&
-        gethostname(p.host, sizeof p.host - 1) < 0)
-        r = -errno;
+    if (r < 0)
+        return r;
+    r = read_line("/etc/machine-id", p.host, sizeof p.host);
+    /* Only for lack of one: after a passing failure the same host would seem to be another. */
+    if (r == -ENOENT || r == -EACCES || r == -ENODATA)
+        r = gethostname(p.host, sizeof p.host - 1) < 0 ? -errno : 0;
     if (r == 0)
         *ret = p;
     return r;

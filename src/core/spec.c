@@ -59,7 +59,7 @@ void spec_done(struct spec *s)
     char *const texts[] = {s->owner,    s->backend,  s->image,
                            s->workdir,  s->hostname, s->egress_enforcement,
                            s->resolver, s->proxy,    s->proxy_credentials,
-                           s->name};
+                           s->name,     s->audit};
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         free(texts[i]);
@@ -325,6 +325,8 @@ static int network_check(const struct spec *s, struct error *err)
         r = published_parse(s->publish.items[i], &published, err);
     if (r == 0 && s->proxy_credentials && s->proxy_credentials[0] != '/')
         r = error_set(err, ERROR_USAGE, EINVAL, "proxy_credentials is no absolute path");
+    if (r == 0 && s->audit && s->audit[0] != '/')
+        r = error_set(err, ERROR_USAGE, EINVAL, "audit is no absolute path");
     return r;
 }
 

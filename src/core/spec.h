@@ -69,6 +69,7 @@ struct spec {
     char *egress_enforcement;     /* "pinned" or "inspect" */
     char *resolver, *proxy;       /* NULL: the host's; none: core/upstream.h */
     char *proxy_credentials;      /* NULL; absolute path of a file with USER:PASSWORD */
+    char *audit;                  /* NULL; absolute path of a file that events are added to */
     struct string_list add_hosts; /* NAME=ADDR; a name may have several */
 
     struct toolset_spec toolset;

@@ -283,6 +283,15 @@ const struct spec_field spec_fields[SPEC_FIELD__MAX] = {
                              .option = "max-cost",
                              .help = "end the sandbox when it has cost this much",
                              .about = "In the currency of prices."},
+    [SPEC_FIELD_AUDIT] = {.section = SPEC_SECTION_BACKEND,
+                          .name = "audit",
+                          .kind = SPEC_TEXT,
+                          .offset = AT(audit),
+                          .option = "audit",
+                          .help = "file of the host that keeps what happens to the sandbox",
+                          .about = "Each event is added as a line of JSON. It is made with mode "
+                                   "0600 if absent, outlives sandboxes, and may serve many. A "
+                                   "relative path starts at the spec file's folder."},
 
     [SPEC_FIELD_TOOL_PREFIX] = {.section = SPEC_SECTION_TOOLSET,
                                 .name = "tool_prefix",

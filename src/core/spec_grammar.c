@@ -140,7 +140,8 @@ bool spec_text_is_good(const struct spec_value *v)
 
     if (v->text[0] == '\0' && v->id != SPEC_FIELD_TOOL_PREFIX)
         return spec_refuse(v, "Give a value, or leave the field out", "it is empty");
-    if (v->id == SPEC_FIELD_IMAGE || v->id == SPEC_FIELD_PROXY_CREDENTIALS) /* any byte */
+    if (v->id == SPEC_FIELD_IMAGE || v->id == SPEC_FIELD_PROXY_CREDENTIALS ||
+        v->id == SPEC_FIELD_AUDIT) /* any byte */
         return strlen(v->text) < PATH_MAX ||
                spec_refuse(v, "Shorten it", "it is longer than a path may be");
     return is_short_text(v, "it", v->text) && rules[v->id](v);

@@ -37,6 +37,7 @@ static const struct text_field text_fields[] = {
     {TAG_RESOLVER, false, offsetof(struct spec, resolver)},
     {TAG_PROXY, false, offsetof(struct spec, proxy)},
     {TAG_PROXY_CREDENTIALS, false, offsetof(struct spec, proxy_credentials)},
+    {TAG_AUDIT, false, offsetof(struct spec, audit)},
     {TAG_LABEL, true, offsetof(struct spec, tags)},
     {TAG_ALLOW_HOST, true, offsetof(struct spec, allow_egress_to)},
     {TAG_ALLOW_RANGE, true, offsetof(struct spec, allow_egress_to_cidrs)},

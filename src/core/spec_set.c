@@ -265,6 +265,36 @@ static bool set_file(const struct spec_value *v)
     return take_text(v, full);
 }
 
+/* A file of the host that need not be there yet, in a folder that is. */
+static bool set_new_file(const struct spec_value *v)
+{
+    _cleanup_free_ char *path = from_folder(v->f, v->text), *made = NULL;
+    char folder[PATH_MAX];
+    struct stat st;
+
+    if (!spec_text_is_good(v))
+        return false;
+    if (!path)
+        return no_memory(v);
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return spec_refuse(v, "Name a file", "'%.120s' is a folder", v->text);
+    if (slash)
+        slash[0] = '\0';
+    if (!realpath(!slash ? "." : slash == path ? "/" : path, folder))
+        return spec_refuse(v, "Make its folder first", "the folder of '%.120s' %s: %s", v->text,
+                           errno == ENOENT ? "is not there" : "cannot be reached", strerror(errno));
+    if (asprintf(&made, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name) < 0) {
+        made = NULL;
+        return no_memory(v);
+    }
+    if (lstat(made, &st) == 0 && !S_ISREG(st.st_mode))
+        return spec_refuse(v, "Name a file, or one that is not there yet",
+                           "'%.120s' is not a regular file", v->text);
+    return take_text(v, made);
+}
+
 static bool set_text(const struct spec_value *v)
 {
     struct error err = ERROR_INIT;
@@ -274,6 +304,8 @@ static bool set_text(const struct spec_value *v)
         return set_image(v);
     if (v->id == SPEC_FIELD_PROXY_CREDENTIALS)
         return set_file(v);
+    if (v->id == SPEC_FIELD_AUDIT)
+        return set_new_file(v);
     if (v->id == SPEC_FIELD_WORKDIR)
         r = spec_set_workdir(v->f->spec, v->text, &err);
     else if (v->id == SPEC_FIELD_HOSTNAME)

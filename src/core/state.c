@@ -12,14 +12,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "core/limits.h"
 #include "base/guards.h"
 
 enum { BACKLOG = 128 };
 
-#define EVENTS_NEW "events.new" /* becomes STATE_EVENTS when it is complete */
+#define UNPUBLISHED ".new-"      /* and its id: a sandbox's folder until it is complete */
+#define EVENTS_NEW  "events.new" /* becomes STATE_EVENTS when it is complete */
 
 void state_records_free(struct state_record *r, size_t n)
 {
@@ -114,8 +117,8 @@ static int listen_in(int folder)
     return TAKE_FD(fd);
 }
 
-/* Removes the files and the folder @name of @state. Most have no events, and pay nothing for those
- * that do. Return: whether it is this call that did. */
+/* Removes the files and the folder @name of @state. What a change of one of the files may have left
+ * is looked for only where the folder is not empty. Return: whether it is this call that did. */
 static bool remove_folder(int state, const char *name)
 {
     _cleanup_fd_ int folder = openat(state, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -124,12 +127,13 @@ static bool remove_folder(int state, const char *name)
         return false;
     (void)unlinkat(folder, "control", 0);
     (void)unlinkat(folder, "record.json", 0);
+    (void)unlinkat(folder, STATE_EVENTS, 0);
     if (unlinkat(state, name, AT_REMOVEDIR) == 0)
         return true;
     if (errno != ENOTEMPTY && errno != EEXIST)
         return false;
-    (void)unlinkat(folder, STATE_EVENTS, 0);
     (void)unlinkat(folder, EVENTS_NEW, 0);
+    (void)unlinkat(folder, STATE_RECORD_NEW, 0);
     return unlinkat(state, name, AT_REMOVEDIR) == 0;
 }
 
@@ -153,7 +157,7 @@ int state_publish(const struct state_record *r, struct error *err)
 
     if (state < 0)
         return state;
-    (void)snprintf(name, sizeof name, ".new-%s", r->id);
+    (void)snprintf(name, sizeof name, UNPUBLISHED "%s", r->id);
     result = mkdirat(state, name, 0700) < 0 ? -errno : fill_folder(state, name, r);
     if (result < 0) {
         (void)remove_folder(state, name);
@@ -180,6 +184,24 @@ static int own_folder(const char *id)
     _cleanup_fd_ int state = state_folder_open(&ignored);
 
     return state < 0 ? state : folder_in(state, id);
+}
+
+int state_update(const struct state_record *r)
+{
+    _cleanup_fd_ int folder = own_folder(r->id);
+
+    return folder < 0 ? folder : state_record_write(folder, r);
+}
+
+int state_events_begin(const char *id)
+{
+    _cleanup_fd_ int folder = own_folder(id);
+
+    if (folder < 0)
+        return folder;
+    int fd = openat(folder, STATE_EVENTS,
+                    O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
 }
 
 int state_events_create(const char *id)
@@ -240,6 +262,20 @@ static int gone(const char *id, struct error *err)
     return error_remedy(err, "It was removed or its lifetime is over; create another one");
 }
 
+/* Where a record says that it was made must be what its id says: a folder that was copied from
+ * elsewhere, or restored, proves nothing. One that cannot be read says nothing. */
+static bool is_made_elsewhere(int folder, const char *id, const struct place *place)
+{
+    struct state_record r = {0};
+
+    if (state_record_read(folder, &r) < 0)
+        return false;
+    bool same = strcmp(r.place.host, place->host) == 0 && strcmp(r.place.boot, place->boot) == 0 &&
+                r.place.uid == place->uid && strcmp(r.id, id) == 0;
+    state_record_done(&r);
+    return !same;
+}
+
 /* Return: an owned fd of the sandbox's folder, with @ret_state the state folder's, owned too. */
 static int find_folder(const char *id, int *ret_state, struct error *err)
 {
@@ -261,6 +297,14 @@ static int find_folder(const char *id, int *ret_state, struct error *err)
     if (folder < 0)
         return error_set(err, ERROR_TERMINAL, -folder,
                          "the record of sandbox %s cannot be opened: %s", id, strerror(-folder));
+    if (is_made_elsewhere(folder, id, &here)) {
+        (void)close(folder);
+        (void)error_set(err, ERROR_USAGE, EINVAL,
+                        "the record of sandbox %s is of another host, start of the host, or user",
+                        id);
+        return error_remedy(err,
+                            "Use it there; if its folder was copied here, remove that by hand");
+    }
     *ret_state = TAKE_FD(state);
     return folder;
 }
@@ -290,6 +334,20 @@ int state_connect(const char *id, struct error *err)
     return r;
 }
 
+/* Removes what an earlier start of this host has left of a sandbox of this user's. */
+static size_t remove_earlier(int state, int folder, const char *name, const struct place *here)
+{
+    struct state_record r = {0};
+
+    if (!sandbox_id_is_earlier(name, here))
+        return 0;
+    bool read = state_record_read(folder, &r) == 0;
+    bool ours = !read || (strcmp(r.place.host, here->host) == 0 && r.place.uid == here->uid &&
+                          strcmp(r.place.boot, here->boot) != 0);
+    state_record_done(&r);
+    return ours && remove_folder(state, name) ? 1 : 0;
+}
+
 /* A record of here and now whose keeper lives, be it busy. Its folder is removed if the keeper is
  * dead, and counted in @swept. */
 static bool take_record(int state, const char *name, const struct place *here,
@@ -301,10 +359,11 @@ static bool take_record(int state, const char *name, const struct place *here,
     if (folder < 0)
         return false;
     if (sandbox_id_check(name, here, &ignored) < 0) {
-        if (sandbox_id_is_earlier(name, here))
-            *swept += remove_folder(state, name);
+        *swept += remove_earlier(state, folder, name, here);
         return false;
     }
+    if (is_made_elsewhere(folder, name, here))
+        return false;
     _cleanup_fd_ int fd = connect_in(folder, SOCK_NONBLOCK);
     if (is_dead(fd))
         *swept += remove_folder(state, name);
@@ -314,6 +373,92 @@ static bool take_record(int state, const char *name, const struct place *here,
         return true;
     state_record_done(ret);
     return false;
+}
+
+/* ---- sweeping beside something else ---- */
+
+enum { SWEPT_AT_ONCE = 3, NAMES_MAX = 1024 };
+
+/* Whether the keeper that wrote the record may be there; it is not asked, since that wakes it. One
+ * that nobody has collected yet is dead (proc(5), /proc/pid/stat). */
+static bool may_live(int64_t pid)
+{
+    static const char name[] = " (atoll-keeper) ";
+    char path[40], text[64] = "";
+
+    (void)snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno != ENOENT;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    const char *at = n > 0 ? strstr(text, name) : NULL;
+    return n < 0 || (at && at[sizeof name - 1] != 'Z');
+}
+
+static void sweep_one(int state, const char *name, const struct place *here)
+{
+    _cleanup_fd_ int folder = folder_in(state, name);
+    struct error ignored = ERROR_INIT;
+    struct state_record r = {0};
+
+    if (folder < 0)
+        return;
+    if (sandbox_id_check(name, here, &ignored) < 0) {
+        (void)remove_earlier(state, folder, name, here);
+        return;
+    }
+    bool dead = state_record_read(folder, &r) == 0 && !may_live(r.pid);
+    state_record_done(&r);
+    if (!dead || is_made_elsewhere(folder, name, here))
+        return;
+    _cleanup_fd_ int fd = connect_in(folder, SOCK_NONBLOCK);
+    if (is_dead(fd))
+        (void)remove_folder(state, name);
+}
+
+void state_sweep_some(const struct place *here, uint64_t seed)
+{
+    struct error ignored = ERROR_INIT;
+    _cleanup_free_ char(*names)[SANDBOX_ID_BYTES] = malloc(NAMES_MAX * sizeof *names);
+    int fd = names ? state_folder_open(&ignored) : -ENOMEM;
+    _cleanup_(dir_closep) DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *e;
+    size_t n = 0;
+
+    if (!dir)
+        fd_closep(&fd);
+    while (dir && n < NAMES_MAX && (e = readdir(dir)))
+        if (strncmp(e->d_name, "sb-", 3) == 0 && strlen(e->d_name) < sizeof names[0])
+            memcpy(names[n++], e->d_name, strlen(e->d_name) + 1);
+    for (size_t i = 0; i < SWEPT_AT_ONCE && i < n; i++)
+        sweep_one(dirfd(dir), names[(seed + i) % n], here);
+}
+
+/* Whether a folder has not been touched for longer than a creation can take. */
+static bool is_old(int folder)
+{
+    struct stat st;
+
+    return fstat(folder, &st) == 0 &&
+           time(NULL) > st.st_mtime + (time_t)(LIMIT_CREATE_US / 1000000);
+}
+
+/* One whose keeper was killed before it could be found. A keeper that lives may have no record and
+ * no socket yet, but then its folder is young. Return: how many were removed. */
+static size_t sweep_unpublished(int state, const char *name, const struct place *here)
+{
+    const char *id = name + strlen(UNPUBLISHED);
+    _cleanup_fd_ int folder = folder_in(state, name);
+    struct error ignored = ERROR_INIT;
+    struct state_record r = {0};
+
+    if (folder < 0 ||
+        (sandbox_id_check(id, here, &ignored) < 0 && !sandbox_id_is_earlier(id, here)))
+        return 0;
+    bool dead = state_record_read(folder, &r) == 0 ? !may_live(r.pid) : is_old(folder);
+    state_record_done(&r);
+    _cleanup_fd_ int fd = dead ? connect_in(folder, SOCK_NONBLOCK) : -EAGAIN;
+    return is_dead(fd) && remove_folder(state, name) ? 1 : 0;
 }
 
 static int by_age(const void *a, const void *b)
@@ -344,6 +489,8 @@ static int read_folder(DIR *dir, const struct place *here, struct state_record *
     while ((e = readdir(dir))) {
         struct state_record r = {0};
 
+        if (strncmp(e->d_name, UNPUBLISHED, strlen(UNPUBLISHED)) == 0)
+            *swept += sweep_unpublished(dirfd(dir), e->d_name, here);
         if (strncmp(e->d_name, "sb-", 3) != 0 ||
             !take_record(dirfd(dir), e->d_name, here, &r, swept))
             continue;

@@ -5,7 +5,7 @@
  *
  *     control      the socket of its keeper
  *     record.json  what it is, for `atoll list` and for people; no values of variables
- *     events.jsonl what its network policy has refused, once there is anything to tell
+ *     events.jsonl what has happened to it (keeper/events.h)
  *
  * It is $ATOLL_STATE_DIR, else $XDG_RUNTIME_DIR/atoll, else /run/atoll for root, else
  * /tmp/atoll-UID. It is made with mode 0700, and refused when it is another user's or others may
@@ -36,11 +36,32 @@ int state_folder_open(struct error *err);
  */
 int state_publish(const struct state_record *r, struct error *err);
 
+/** state_update() - another record for a sandbox that is published; -ENOENT: it is not; or -errno
+ */
+int state_update(const struct state_record *r);
+
 /**
- * state_events_create() - an empty file for the events of sandbox @id, which nobody sees yet
+ * state_sweep_some() - look at a few of the folders, and remove those that died keepers have left
+ * @here: place_read()
+ * @seed: which ones; a random number
  *
- * Return: an owned fd that appends, or a negative errno. state_events_place() puts it where the
- * events are read, in place of what is there, in one step; 0 or a negative errno.
+ * What each one that makes a sandbox does, so that leftovers do not add up where nobody calls
+ * state_list(). Wakes no keeper, and takes no longer than a few files are read in.
+ */
+void state_sweep_some(const struct place *here, uint64_t seed);
+
+/**
+ * state_events_begin() - the file for the events of sandbox @id, which has none yet
+ *
+ * Return: an owned fd that appends, or a negative errno.
+ */
+int state_events_begin(const char *id);
+
+/**
+ * state_events_create() - another one, empty, which nobody sees yet
+ *
+ * Return: as above. state_events_place() puts it where the events are read, in place of what is
+ * there, in one step; 0 or a negative errno.
  */
 int state_events_create(const char *id);
 int state_events_place(const char *id);

@@ -76,15 +76,18 @@ int state_record_write(int folder, const struct state_record *r)
     json_decref(o);
     if (!text)
         return -ENOMEM;
-    fd = openat(folder, "record.json.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+    fd = openat(folder, STATE_RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                 0600);
+    if (fd < 0 && errno == EEXIST && unlinkat(folder, STATE_RECORD_NEW, 0) == 0)
+        fd = openat(folder, STATE_RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                    0600); /* of a keeper that was killed at this, or had no room */
     if (fd < 0)
         return -errno;
     int result = io_write_full(fd, text, strlen(text), CLOCK_NEVER);
-    if (result == 0 && renameat(folder, "record.json.new", folder, "record.json") < 0)
+    if (result == 0 && renameat(folder, STATE_RECORD_NEW, folder, "record.json") < 0)
         result = -errno;
     if (result < 0)
-        (void)unlinkat(folder, "record.json.new", 0);
+        (void)unlinkat(folder, STATE_RECORD_NEW, 0);
     return result;
 }
 

@@ -13,6 +13,9 @@ enum {
     STATE_RECORD_BYTES_MAX = 8 * 1024 * 1024,
 };
 
+/* What record.json is called until all of it is written. */
+#define STATE_RECORD_NEW "record.json.new"
+
 /* What record.json holds. Owned strings, NULL where there is none. */
 struct state_record {
     char id[SANDBOX_ID_BYTES];

@@ -298,9 +298,11 @@ static int flow_ready(struct loop *l, struct loop_source *s, uint32_t events)
         n = receive(d, f->fd, false);
         if (n < 0 && is_answer(-n))
             inject_unreachable(d->egress, &f->ends, NULL, 0);
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             b->replies[i] = (struct datagram_reply){
                 .ends = f->ends, .data = b->data[i], .len = b->messages[i].msg_len};
+            traffic_add(d->egress->traffic, 1, b->messages[i].msg_len);
+        }
         if (n > 0)
             inject_datagrams(d->egress, b->replies, (size_t)n);
     }
@@ -400,7 +402,11 @@ static void pass_on(struct datagrams *d, const struct datagram_ends *ends, const
     touch(d, f);
     /* The first error may be that of an earlier datagram, which the socket still had to tell. */
     for (unsigned tries = 0; tries < 2; tries++) {
-        if (send(f->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || !is_answer(errno))
+        if (send(f->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+            traffic_add(d->egress->traffic, 0, len);
+            return;
+        }
+        if (!is_answer(errno))
             return;
         inject_unreachable(d->egress, ends, data, len);
     }

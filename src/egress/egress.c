@@ -96,6 +96,7 @@ static int start_parts(struct egress *e, const struct egress_start *s, struct er
     int r = loop_init(&e->loop);
 
     e->pool = s->pool;
+    e->traffic = s->traffic;
     e->generation = 1;
     for (size_t i = 0; i < INSIDE__MAX; i++)
         e->inside[i] = -EBADF;

@@ -21,6 +21,7 @@
 #include "core/channel.h"
 #include "core/policy_reach.h"
 #include "core/spec.h"
+#include "core/traffic.h"
 #include "egress/datagrams.h"
 #include "egress/denials.h"
 #include "egress/dns_server.h"
@@ -40,8 +41,9 @@ struct egress_start {
     struct policy_pool pool;
     int *listeners; /* taken, n of them: one for each published port, bound and listening */
     size_t n_listeners;
-    const uint16_t *ports; /* inside, of each listener */
-    uint32_t uid, gid;     /* to become, when the caller is the host's root; or UINT32_MAX */
+    const uint16_t *ports;   /* inside, of each listener */
+    struct traffic *traffic; /* shared with the keeper; NULL: nobody counts */
+    uint32_t uid, gid;       /* to become, when the caller is the host's root; or UINT32_MAX */
 };
 
 struct egress {
@@ -51,6 +53,7 @@ struct egress {
     struct policy policy;
     uint32_t generation; /* of the policy */
     struct policy_pool pool;
+    struct traffic *traffic; /* borrowed; NULL: nobody counts */
     int inside[INSIDE__MAX]; /* owned; -EBADF until INSIDE came */
     struct names names;
     struct lookups lookups;

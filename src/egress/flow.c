@@ -313,6 +313,7 @@ static struct flow *new_flow(struct egress *e, int fd, const struct address *to,
                                   : FLOW_TCP;
     f->relay = (struct relay){.loop = &e->loop,
                               .pipes = &e->flows.pipes,
+                              .traffic = e->traffic,
                               .fds = {fd, -EBADF},
                               .owner = f,
                               .over = relay_over};

@@ -224,7 +224,7 @@ static enum progress pass_on(struct flow *f)
     h->good -= (size_t)n;
     h->looked = h->looked > (size_t)n ? h->looked - (size_t)n : 0;
     memmove(h->buf, h->buf + n, h->len);
-    y->bytes += (uint64_t)n;
+    relay_count(&f->relay, 0, (size_t)n);
     return MOVED;
 }
 

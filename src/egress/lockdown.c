@@ -272,8 +272,10 @@ static int drop_bounding_set(void)
     for (unsigned long c = 0; c <= CAPABILITY_LAST; c++) {
         int has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
 
-        if (has < 0)
+        if (has < 0 && errno == EINVAL)
             break; /* above the kernel's last one */
+        if (has < 0)
+            return -errno; /* not the end, after which all would seem to be dropped */
         if (has > 0 && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
             return errno == EPERM ? 0 : -errno;
     }

@@ -43,6 +43,16 @@ static void set_silent(struct publish *p, struct published_port *port, bool sile
         port->silent = silent;
 }
 
+/* A sandbox that somebody outside speaks with is not idle. */
+static void tell_busy(struct publish *p)
+{
+    uint8_t buf[16];
+    struct writer w = writer_over(buf, sizeof buf);
+
+    field_put_u32(&w, TAG_CONNECTIONS, (uint32_t)p->n);
+    keeper_link_tell(p->egress, MSG_BUSY, 0, buf, writer_len(&w));
+}
+
 static void listen_again(struct publish *p)
 {
     for (size_t i = 0; i < p->n_ports && has_room(p); i++)
@@ -92,7 +102,8 @@ static void end_flow(struct published_flow *f)
     *(f->previous ? &f->previous->next : &p->first) = f->next;
     if (f->next)
         f->next->previous = f->previous;
-    p->n--;
+    if (--p->n == 0)
+        tell_busy(p);
     loop_free_later(&p->egress->loop, f);
     listen_again(p);
 }
@@ -110,6 +121,7 @@ static void start_relay(struct published_flow *f)
     loop_forget(&e->loop, &f->connecting);
     f->relay.loop = &e->loop;
     f->relay.pipes = &e->flows.pipes;
+    f->relay.traffic = e->traffic;
     f->relay.fds[0] = TAKE_FD(f->inside);
     f->relay.fds[1] = TAKE_FD(f->outside);
     f->relay.owner = f;
@@ -196,7 +208,8 @@ static void add_flow(struct publish *p, int outside, uint16_t port)
     if (p->first)
         p->first->previous = f;
     p->first = f;
-    p->n++;
+    if (p->n++ == 0)
+        tell_busy(p);
     (void)setsockopt(f->inside, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(f->outside, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     start_connecting(f);

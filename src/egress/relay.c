@@ -46,6 +46,12 @@ void relay_again(struct relay *r, unsigned way)
     watch_for(r, way, r->sources[way].events ^ EPOLLPRI);
 }
 
+void relay_count(struct relay *r, unsigned way, size_t n)
+{
+    r->ways[way].bytes += n;
+    traffic_add(r->traffic, way, n);
+}
+
 /*
  * Reads into the pipe. Return: 0, or -errno.
  *
@@ -71,7 +77,7 @@ static int fill(struct relay *r, unsigned w)
         return 0;
     }
     y->in_pipe += (size_t)n;
-    y->bytes += (uint64_t)n;
+    relay_count(r, w, (size_t)n);
     if (!y->hung_up && (size_t)n < y->pipe.size / PAGE_BYTES)
         y->readable = false;
     return 0;
@@ -120,7 +126,7 @@ static int copy(struct relay *r, unsigned w)
         relay_want_room(r, w);
         return 0;
     }
-    y->bytes += (uint64_t)sent;
+    relay_count(r, w, (size_t)sent);
     return recv(r->fds[w], buf, (size_t)sent, MSG_TRUNC | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 #include "base/loop.h"
+#include "core/traffic.h"
 #include "egress/pipes.h"
 
 struct relay;
@@ -34,6 +35,7 @@ struct relay_way {         /* one direction */
 struct relay {
     struct loop *loop;
     struct pipes *pipes;
+    struct traffic *traffic; /* borrowed; where bytes are counted; NULL: nowhere */
     int fds[2]; /* owned; [0] the sandbox's side, [1] the host's; -EBADF once stopped */
     struct loop_source sources[2];
     struct relay_way ways[2]; /* [0] from fds[0] to fds[1] */
@@ -52,7 +54,7 @@ struct relay {
 };
 
 /**
- * relay_start() - begin; loop, pipes, fds, owner and over are set, the rest zero
+ * relay_start() - begin; loop, pipes, traffic, fds, owner and over are set, the rest zero
  * @r->paused:  with paused_ready; [0] true: the bytes from the sandbox's side are not touched until
  *              relay_resume()
  * @r->sources: one whose `ready` is set is watched already, by r->loop for RELAY_EVENTS; it stays
@@ -65,6 +67,9 @@ int relay_start(struct relay *r);
 
 /** relay_resume() - a paused direction goes on; may call over, but not within paused_ready */
 void relay_resume(struct relay *r, unsigned way);
+
+/** relay_count() - @n bytes of a way have gone on; for whoever moves those of a paused one */
+void relay_count(struct relay *r, unsigned way, size_t n);
 
 /** relay_again() - have the turn of a way come again, after others; its socket is readable */
 void relay_again(struct relay *r, unsigned way);

@@ -46,6 +46,8 @@ struct exporting {
     struct export_events events;
     void *owner;
     struct loop *loop; /* NULL: it has not begun */
+    struct session *session;
+    struct session_request telling;
     struct source source;
     struct journal journal;
     bool has_journal;
@@ -98,6 +100,13 @@ void export_explain(const struct exporting *x, const struct export_entry *e,
 
 /** export_clean_up() - remove what is staged, and close everything; harmless twice */
 void export_clean_up(struct exporting *x);
+
+/**
+ * export_tell() - tell the sandbox's keeper how it went, if that has events
+ *
+ * Return: whether x->next is called when it has written that down; otherwise nothing is waited for.
+ */
+bool export_tell(struct exporting *x);
 
 /** export_succeed() - all is published and cleaned up: tell so at the next turn */
 void export_succeed(struct exporting *x);

@@ -15,6 +15,9 @@
 #include "export/entry.h"
 #include "base/guards.h"
 
+/* How long the sandbox's keeper may take to write down what it is told. */
+#define TELL_US UINT64_C(2000000)
+
 enum {
     SHOWN_PATH = 80, /* of an error, in which the cause needs most of the room */
     SHOWN_URL = 100,
@@ -224,13 +227,23 @@ void export_next(struct exporting *x, int (*work)(struct exporting *x, struct er
 }
 
 /* The last turn: what the owner is told may end with export_free(). */
-static int tell(struct exporting *x, struct error *err)
+static int tell_owner(struct exporting *x, struct error *err)
 {
     (void)err;
+    session_forget(&x->telling); /* an answer that comes too late must not tell it twice */
     if (x->failed)
         x->events.failed(x, &x->error);
     else
         x->events.done(x);
+    return 0;
+}
+
+static int tell(struct exporting *x, struct error *err)
+{
+    if (!export_tell(x))
+        return tell_owner(x, err);
+    x->work = tell_owner;
+    loop_at(x->loop, &x->next, clock_after_us(TELL_US));
     return 0;
 }
 
@@ -359,6 +372,7 @@ int export_new(const struct export_options *options, const struct export_events 
 void export_start(struct exporting *x, struct session *s, struct loop *l)
 {
     x->loop = l;
+    x->session = s;
     source_open(&x->source, s, l, x->source.max_bytes);
     export_next(x, export_look);
 }
@@ -387,6 +401,7 @@ void export_free(struct exporting *x)
         return;
     l = x->loop;
     x->over = true;
+    session_forget(&x->telling);
     if (l)
         loop_at(l, &x->next, CLOCK_NEVER);
     export_clean_up(x);

@@ -214,6 +214,15 @@ static int child_main(void *arg)
     _exit(127);
 }
 
+/* What init's next child inherits: when memory runs out the kernel is to kill a command, not init.
+ * /proc/self of a child that shares init's memory belongs to nobody inside, so that it cannot do
+ * this itself. */
+static void set_oom_score(const char *score)
+{
+    if (score)
+        (void)!pwrite(INIT_OOM_FD, score, strlen(score), 0);
+}
+
 /* Runs child_main() on a stack of its own, and stands still until it execs or ends. */
 static pid_t start_child(struct init *i, struct start *s)
 {
@@ -224,7 +233,9 @@ static pid_t start_child(struct init *i, struct start *s)
     if (s->error != 0)
         return -1;
     s->stage = START_OK;
+    set_oom_score(i->oom_commands);
     pid_t pid = clone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, s);
+    set_oom_score(i->oom_own);
 
     if (pid < 0) {
         s->stage = START_LIMIT;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,6 +31,11 @@ static void serve(struct files *f, const struct frame *frame, struct reader mess
         return;
     }
     memcpy(f->path, x.path, strlen(x.path) + 1);
+    if (f->read_only && (frame->type == MSG_WRITE || frame->type == MSG_UNPACK)) {
+        link_close_fds(f->link); /* so that whoever sends the content does not wait for ever */
+        files_fault(f, -EROFS);
+        return;
+    }
     /* Each time anew: the folder may have been replaced meanwhile. */
     if (x.path[0] != '/' && chdir(f->workdir) < 0) {
         files_fault(f, -errno);
@@ -60,16 +66,38 @@ static void serve(struct files *f, const struct frame *frame, struct reader mess
     }
 }
 
+/*
+ * Nobody has asked for anything for as long as this process may wait. What the client sends from
+ * here on does not arrive, and it is told so (EPIPE); what came a moment before is handed back as
+ * it is, and the client asks it of another process.
+ */
+__attribute__((noreturn)) static void leave(struct files *f)
+{
+    struct reader message;
+    struct frame frame;
+
+    (void)shutdown(INIT_CHANNEL_FD, SHUT_RD);
+    while (link_receive(f->link, &frame, &message) > 0) {
+        struct writer nothing = writer_over(f->reply, sizeof f->reply);
+
+        if (frame.type >= MSG_READ && frame.type <= MSG_UNPACK && frame.type != MSG_COMMIT)
+            link_send(MSG_ENDED, frame.id, &nothing, f->link->n_fds > 0 ? f->link->fds[0] : -1);
+    }
+    _exit(FILES_EXIT_SILENT);
+}
+
 __attribute__((noreturn)) static void files_main(struct files *f)
 {
     for (;;) {
         struct pollfd p = {.fd = INIT_CHANNEL_FD, .events = POLLIN};
         struct reader message;
         struct frame frame;
-        int r;
+        int r = poll(&p, 1, f->silence_ms);
 
-        if (poll(&p, 1, -1) < 0 && errno != EINTR)
+        if (r < 0 && errno != EINTR)
             _exit(1);
+        if (r == 0)
+            leave(f);
         while ((r = link_receive(f->link, &frame, &message)) > 0)
             /* What comes between the parts of a write, or late: COMMIT and CANCEL of one that has
              * failed already. */
@@ -92,6 +120,8 @@ __attribute__((noreturn)) static void files_child(struct init *i, const struct e
     if (!x->workdir || strlen(x->workdir) >= sizeof f.workdir)
         _exit(1);
     memcpy(f.workdir, x->workdir, strlen(x->workdir) + 1);
+    f.read_only = x->flags & EXEC_READ_ONLY;
+    f.silence_ms = x->timeout_us > 0 ? (int)(x->timeout_us / 1000 % INT32_MAX) + 1 : -1;
     (void)setsid();
     (void)prctl(PR_SET_NAME, "atoll-files", 0, 0, 0);
     if (dup2(i->null_fd, 0) < 0 || dup2(i->null_fd, 1) < 0 || dup2(i->null_fd, 2) < 0 ||

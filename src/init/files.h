@@ -27,7 +27,9 @@ struct files {
     char target[FILES_PATH_BYTES]; /* of a link */
     uint8_t reply[FRAME_PAYLOAD_MAX];
     uint8_t buffer[FILES_BUFFER_BYTES];
-    uint32_t id; /* of the request */
+    uint32_t id;    /* of the request */
+    bool read_only; /* what writes is refused */
+    int silence_ms; /* how long it waits for a request; -1: for ever */
 };
 
 /* --- files_answer.c --- */

@@ -18,12 +18,15 @@ enum { CAPABILITY_LAST = 63 };
 /* So that no program file could ever bring any back; init itself executes nothing. */
 static int drop_bounding_set(void)
 {
-    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return -errno;
     for (unsigned long c = 0; c <= CAPABILITY_LAST; c++) {
         int has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
 
-        if (has < 0)
+        if (has < 0 && errno == EINVAL)
             break; /* above the kernel's last one */
+        if (has < 0)
+            return -errno; /* not the end, after which all would seem to be dropped */
         if (has > 0 && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
             return -errno;
     }

@@ -27,6 +27,7 @@
 
 enum {
     INIT_CHANNEL_FD = 3,      /* where the set-up leaves the socket */
+    INIT_OOM_FD = 4,          /* and, with arguments, init's own oom_score_adj, open for writing */
     INIT_COMMANDS_MAX = 1024, /* running at once */
 };
 
@@ -45,6 +46,7 @@ struct init {
     uint32_t confined_stage; /* enum start_stage: where confining init failed … */
     int confined_error;      /* … and how: an errno, or 0 */
     uint64_t mark;           /* inode of the namespace that init is in; 0: it is a command's */
+    const char *oom_own, *oom_commands; /* oom_score_adj; NULL: it is not to differ */
     struct command commands[INIT_COMMANDS_MAX];
     const char *strings[EXEC_STRINGS_MAX]; /* of the EXEC being worked on */
     size_t length;                         /* bytes of the message coming in */

@@ -71,12 +71,19 @@ static int prepare(struct init *i)
     return fd;
 }
 
-int main(void)
+/* The set-up gives two arguments or none: oom_own and oom_commands of struct init. */
+int main(int argc, char **argv)
 {
     static struct init init; /* large and zero: pages that are never touched cost nothing */
     int signals = prepare(&init);
     bool announced = false;
 
+    if (argc == 3 && fcntl(INIT_OOM_FD, F_SETFD, FD_CLOEXEC) == 0) {
+        init.oom_own = argv[1];
+        init.oom_commands = argv[2];
+    } else if (argc == 3) {       /* otherwise the number is that of something else */
+        (void)close(INIT_OOM_FD); /* rather none than one that commands inherit */
+    }
     confine(&init);
 
     for (;;) {

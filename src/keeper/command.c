@@ -10,6 +10,11 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "core/limits.h"
+#include "keeper/ending.h"
+#include "keeper/lease.h"
+#include "keeper/usage.h"
+#include "wire/fault.h"
+#include "wire/files.h"
 #include "base/guards.h"
 
 enum { EXIT_BYTES = 1024 }; /* of EXITED, but for what was refused */
@@ -23,7 +28,7 @@ enum { EXIT_BYTES = 1024 }; /* of EXITED, but for what was refused */
 /* How long a process that serves files may take to go when its client has gone. */
 #define FILES_TIDY_US UINT64_C(2000000)
 
-static struct keeper_command *command_by_id(const struct connection *connection, uint32_t id)
+struct keeper_command *command_by_id(const struct connection *connection, uint32_t id)
 {
     for (struct keeper_command *c = connection->keeper->commands; c; c = c->next)
         if (c->connection == connection && c->id == id)
@@ -31,7 +36,7 @@ static struct keeper_command *command_by_id(const struct connection *connection,
     return NULL;
 }
 
-static struct keeper_command *command_by_number(const struct keeper *k, uint32_t number)
+struct keeper_command *command_by_number(const struct keeper *k, uint32_t number)
 {
     for (struct keeper_command *c = k->commands; c; c = c->next)
         if (c->number == number)
@@ -39,7 +44,22 @@ static struct keeper_command *command_by_number(const struct keeper *k, uint32_t
     return NULL;
 }
 
-static void command_forget(struct keeper_command *c)
+static void tell_event(struct keeper_command *c, const char *what)
+{
+    events_command(c->keeper, what, c);
+    free(TAKE_PTR(c->told));
+}
+
+/* Once, when all that it was refused is known, or when nothing of it will be heard any more. */
+static void tell_exit_event(struct keeper_command *c)
+{
+    if (c->told_exit)
+        return;
+    c->told_exit = true;
+    tell_event(c, "exited");
+}
+
+void command_forget(struct keeper_command *c)
 {
     struct keeper *k = c->keeper;
 
@@ -51,10 +71,16 @@ static void command_forget(struct keeper_command *c)
         }
     loop_at(&k->loop, &c->timeout, CLOCK_NEVER);
     streams_done(&c->streams);
+    if (c->exited || c->started)
+        tell_exit_event(c);
+    free(c->told);
     free(c->arguments);
     command_denials_free(c->denials);
     loop_free_later(&k->loop, c);
-    keeper_active(k);
+    /* One that serves files may have gone since nobody asked it anything for so long. */
+    bool silent = c->flags & EXEC_FILES && c->exited && c->report.signal == 0 &&
+                  c->report.exit_code == FILES_EXIT_SILENT;
+    ending_active_before(k, silent ? c->timeout_us : 0);
     stops_check(k);
 }
 
@@ -64,6 +90,9 @@ static void tell_exit(struct keeper_command *c, struct writer *w)
     field_put_u32(w, TAG_COMMAND_NUMBER, c->number);
     if (c->keeper->policy_generation > 1)
         field_put_u32(w, TAG_POLICY_GENERATION, c->keeper->policy_generation);
+    uint64_t left = ending_left_us(c->keeper);
+    if (left != UINT64_MAX)
+        field_put_u64(w, TAG_LEFT_US, left);
     command_denials_encode(w, c->denials);
     connection_send(c->connection, MSG_EXITED, c->id, w, -EBADF);
 }
@@ -122,8 +151,25 @@ static int timeout_due(struct loop *l, struct loop_timer *t)
     return 0;
 }
 
-static void start_timeout(struct keeper_command *c)
+/* The end of the lifetime comes before a later timeout, and tells its own reason. */
+static void apply_timeout(struct keeper_command *c)
 {
+    uint64_t left = ending_left_us(c->keeper), run = clock_now_us() - c->since_us;
+    uint64_t most = left < UINT64_MAX - run ? left + run : UINT64_MAX;
+
+    c->applied_us = c->timeout_us < most ? c->timeout_us : most;
+}
+
+void commands_extended(struct keeper *k)
+{
+    for (struct keeper_command *c = k->commands; c; c = c->next)
+        apply_timeout(c);
+}
+
+void command_begin_timeout(struct keeper_command *c)
+{
+    c->since_us = clock_now_us();
+    apply_timeout(c);
     if (c->timeout_us > 0 && !c->killing)
         loop_at(&c->keeper->loop, &c->timeout, clock_after_us(c->timeout_us));
 }
@@ -154,8 +200,8 @@ static int keep_arguments(struct keeper_command *c, const struct exec_request *x
     return 0;
 }
 
-static struct keeper_command *command_new(struct connection *connection, uint32_t id,
-                                          const struct exec_request *x)
+struct keeper_command *command_new(struct connection *connection, uint32_t id,
+                                   const struct exec_request *x)
 {
     struct keeper *k = connection->keeper;
     struct keeper_command *c = calloc(1, sizeof *c);
@@ -172,188 +218,22 @@ static struct keeper_command *command_new(struct connection *connection, uint32_
     c->flags = x->flags;
     c->timeout_us = x->timeout_us;
     c->started_at_us = clock_epoch_us();
+    c->oom_kills = usage_oom_kills(k);
+    if (!(x->flags & EXEC_FILES))
+        c->told = events_arguments(k, x);
     c->timeout = (struct loop_timer){.name = "timeout", .owner = c, .due = timeout_due};
     streams_init(&c->streams, c);
     c->next = k->commands;
     k->commands = c;
     k->n_commands++;
-    keeper_active(k);
+    ending_active(k);
     return c;
-}
-
-static int pass_on(struct keeper *k, uint32_t number, const struct exec_request *x, const int *fds,
-                   size_t n_fds)
-{
-    size_t size = exec_request_size(x);
-    _cleanup_free_ uint8_t *buf = malloc(size);
-    struct writer w = writer_over(buf, buf ? size : 0);
-
-    exec_request_encode(&w, x);
-    return !buf    ? -ENOMEM
-           : w.bad ? -E2BIG
-                   : keeper_tell_init(k, MSG_EXEC, number, buf, writer_len(&w), fds, n_fds);
-}
-
-/* The request as init gets it: the environment complete, the working directory and user decided. */
-static int forward(struct keeper *k, uint32_t number, const struct exec_request *asked,
-                   const int *fds, size_t n_fds)
-{
-    struct exec_request x = *asked;
-    struct string_list env = {0};
-    int r = env_build(&k->spec, asked->envp, asked->n_envp, asked->flags & EXEC_TTY, &env);
-
-    if (r < 0)
-        return r;
-    x.envp = (const char **)(uintptr_t)env.items;
-    x.n_envp = env.n;
-    if (!x.workdir)
-        x.workdir = k->spec.workdir ? k->spec.workdir : SPEC_WORKDIR_DEFAULT;
-    if (!(x.flags & EXEC_USER_SET)) {
-        x.flags |= EXEC_USER_SET;
-        x.uid = k->spec.uid;
-        x.gid = k->spec.gid;
-    }
-    r = pass_on(k, number, &x, fds, n_fds);
-    string_list_done(&env);
-    return r;
-}
-
-/* How many descriptors come with a request: those of the streams that it does not have in-band. */
-static size_t expected_fds(const struct exec_request *x)
-{
-    if (x->flags & (EXEC_IN_BAND | EXEC_TTY | EXEC_DETACH))
-        return 0;
-    return x->flags & EXEC_STDIN ? 3 : 2;
-}
-
-static int judge(const struct connection *c, const struct message *m, const struct exec_request *x,
-                 struct error *err)
-{
-    const struct keeper *k = c->keeper;
-
-    if (k->state != KEEPER_CREATING && k->state != KEEPER_RUNNING)
-        return error_set(err, ERROR_USAGE, ENOENT, "there is no sandbox yet to run a command in");
-    if (x->n_envp > LIMIT_ENV_NAMES)
-        return error_set(err, ERROR_USAGE, E2BIG, "more than %d variables", LIMIT_ENV_NAMES);
-    if (x->flags & EXEC_FILES)
-        return error_set(err, ERROR_USAGE, EINVAL, "the flag FILES is not for clients");
-    if (x->flags & EXEC_LAST && x->flags & (EXEC_IN_BAND | EXEC_DETACH))
-        return error_set(err, ERROR_USAGE, EINVAL,
-                         "EXEC_LAST does not go with in-band streams or a detached command");
-    if (x->flags & EXEC_DETACH && x->flags & (EXEC_TTY | EXEC_STDIN | EXEC_IN_BAND))
-        return error_set(err, ERROR_USAGE, EINVAL, "a detached command has no streams");
-    if (command_by_id(c, m->id))
-        return error_set(err, ERROR_USAGE, EEXIST, "a command with id %u is running", m->id);
-    if (m->n_fds != expected_fds(x))
-        return error_set(err, ERROR_USAGE, EINVAL, "%zu descriptors came instead of %zu", m->n_fds,
-                         expected_fds(x));
-    return 0;
-}
-
-static int start_checked(struct connection *connection, struct message *m,
-                         const struct exec_request *x, struct error *err)
-{
-    bool pipes = x->flags & EXEC_IN_BAND && !(x->flags & EXEC_TTY);
-    struct keeper *k = connection->keeper;
-    int fds[3] = {-EBADF, -EBADF, -EBADF};
-    int n = judge(connection, m, x, err);
-
-    if (n < 0)
-        return n;
-    struct keeper_command *c = command_new(connection, m->id, x);
-    if (!c)
-        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    if (pipes) {
-        n = streams_open_pipes(&c->streams, x->flags & EXEC_STDIN, fds);
-        if (n < 0) {
-            command_forget(c);
-            return error_set(err, ERROR_TERMINAL, -n, "cannot make pipes: %s", strerror(-n));
-        }
-    }
-    int r = pipes ? forward(k, c->number, x, fds, (size_t)n)
-                  : forward(k, c->number, x, m->fds, m->n_fds);
-    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-        fd_closep(&fds[i]);
-    if (r < 0) {
-        command_forget(c);
-        return error_set(err, ERROR_TERMINAL, -r, "cannot pass the command on: %s", strerror(-r));
-    }
-    if (k->state == KEEPER_RUNNING)
-        start_timeout(c);
-    return 0;
-}
-
-/* The process inside starts while its client hears of the connection: what it asks waits there. */
-static int start_files(struct connection *connection, struct message *m, struct error *err)
-{
-    struct keeper *k = connection->keeper;
-    const char *argv[] = {"files", NULL}, *envp[] = {NULL};
-    const struct exec_request x = {
-        .argv = argv,
-        .n_argv = 1,
-        .envp = envp,
-        .workdir = k->spec.workdir ? k->spec.workdir : SPEC_WORKDIR_DEFAULT,
-        .uid = k->spec.uid,
-        .gid = k->spec.gid,
-        .flags = EXEC_FILES | EXEC_USER_SET,
-    };
-    _cleanup_fd_ int ours = -EBADF, theirs = -EBADF;
-    uint8_t buf[16];
-    struct writer nothing = writer_over(buf, sizeof buf);
-    int pair[2];
-
-    if (k->state != KEEPER_RUNNING)
-        return error_set(err, ERROR_USAGE, ENOENT, "there is no sandbox yet with files");
-    if (command_by_id(connection, m->id))
-        return error_set(err, ERROR_USAGE, EEXIST, "a command with id %u is running", m->id);
-    int r = io_pair(pair);
-    if (r < 0)
-        return error_set(err, ERROR_TERMINAL, -r, "cannot make a socket pair: %s", strerror(-r));
-    ours = pair[0];
-    theirs = pair[1];
-    struct keeper_command *c = command_new(connection, m->id, &x);
-    if (!c)
-        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    r = pass_on(k, c->number, &x, &theirs, 1);
-    if (r < 0) {
-        command_forget(c);
-        return error_set(err, ERROR_TERMINAL, -r, "cannot ask for files: %s", strerror(-r));
-    }
-    connection_send(connection, MSG_FILES_OPENED, m->id, &nothing, ours);
-    return 0;
-}
-
-void command_start_files(struct connection *c, struct message *m)
-{
-    struct error err = ERROR_INIT;
-
-    if (start_files(c, m, &err) < 0)
-        connection_refuse(c, m->id, &err);
 }
 
 void commands_begin(struct keeper *k)
 {
     for (struct keeper_command *c = k->commands; c; c = c->next)
-        start_timeout(c);
-}
-
-void command_start(struct connection *c, struct message *m)
-{
-    /* Every string takes a field; two more are the NULLs that end the lists. */
-    size_t max = reader_left(&m->payload) / (FIELD_HEADER_BYTES + 1) + 3;
-    _cleanup_free_ const char **strings = malloc(max * sizeof *strings);
-    struct error err = ERROR_INIT;
-    struct exec_request x;
-    int r;
-
-    if (!strings)
-        r = error_set(&err, ERROR_TERMINAL, ENOMEM, "out of memory");
-    else if ((r = exec_request_decode(m->payload, strings, max, &x)) < 0)
-        r = error_set(&err, ERROR_USAGE, -r, "the command cannot be read: %s", strerror(-r));
-    else
-        r = start_checked(c, m, &x, &err);
-    if (r < 0)
-        connection_refuse(c, m->id, &err);
+        command_begin_timeout(c);
 }
 
 void command_signal(struct connection *connection, struct message *m)
@@ -362,8 +242,8 @@ void command_signal(struct connection *connection, struct message *m)
     struct keeper *k = connection->keeper;
     uint32_t signal;
 
-    if (!c || c->exited || c->flags & EXEC_FILES)
-        return; /* it ended meanwhile, or is none of the client's */
+    if (!c || c->exited || c->flags & EXEC_FILES || connection->fenced)
+        return; /* it ended meanwhile, is about to, or is none of the client's */
     if (number_decode(m->payload, TAG_SIGNAL, &signal) < 0 || signal == 0 || signal > 64) {
         struct error err = ERROR_INIT;
 
@@ -394,6 +274,8 @@ void command_stream(struct connection *connection, struct message *m)
     uint16_t rows, columns;
     int r = -EPROTO;
 
+    if (connection->fenced && c && !c->exited && m->type != MSG_CREDIT)
+        return; /* it is being killed, and must not hear of this before */
     if (!c || c->exited || !(c->flags & EXEC_IN_BAND)) {
         if (m->type == MSG_INPUT) {
             (void)error_set(&err, ERROR_RECOVERABLE, EPIPE, "the command has exited");
@@ -430,6 +312,7 @@ int command_started(struct keeper *k, struct message *m)
     if (m->n_fds != (c->flags & EXEC_TTY ? 1u : 0u))
         return -EPROTO;
     c->started = true;
+    tell_event(c, "started");
     if (!(c->flags & (EXEC_TTY | EXEC_REPORT_START | EXEC_DETACH)))
         return 0; /* init tells of every start, for `ps` */
     field_put_u32(&w, TAG_PID, c->pid);
@@ -456,6 +339,7 @@ static void command_told(struct keeper_command *c)
 {
     c->sync = 0;
     loop_at(&c->keeper->loop, &c->timeout, CLOCK_NEVER);
+    tell_exit_event(c);
     if (c->last) {
         keeper_egress_finish(c->keeper);
         keeper_end(c->keeper, ENDED_DESTROYED); /* which reports it when nothing is left */
@@ -523,9 +407,11 @@ int command_exited(struct keeper *k, struct message *m)
         (void)snprintf(c->interpreter, sizeof c->interpreter, "%s", x.interpreter);
         c->report.interpreter = c->interpreter;
     }
-    c->report.timeout_us = c->timeout_us;
+    c->report.timeout_us = c->applied_us;
     if (c->timed_out || c->stopped)
         c->report.reason = c->timed_out ? REASON_TIMEOUT : REASON_KILLED;
+    else if (usage_is_oom(k, c->oom_kills, &x))
+        c->report.reason = REASON_OOM;
     if (x.left_empty) {
         if (!(c->flags & EXEC_LAST))
             return -EPROTO;
@@ -553,7 +439,9 @@ int command_killed(struct keeper *k, struct message *m)
     }
     if (!c->exited)
         return -EPROTO; /* its first process was reaped before this was sent */
+    c->killed = true;
     command_over(c);
+    lease_settle(k);
     return 0;
 }
 
@@ -586,7 +474,8 @@ void commands_abandon(struct keeper *k, enum exit_reason reason)
         struct keeper_command *c = k->commands;
 
         if (!c->exited) {
-            c->report = (struct exit_report){.signal = SIGKILL, .timeout_us = c->timeout_us};
+            c->report = (struct exit_report){.signal = SIGKILL, .timeout_us = c->applied_us};
+            c->report.wall_us = c->since_us > 0 ? clock_now_us() - c->since_us : 0;
             c->report.reason = c->timed_out ? REASON_TIMEOUT : reason;
         }
         command_finish(c);

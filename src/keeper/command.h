@@ -16,21 +16,29 @@ struct keeper_command {
     uint32_t flags;                /* enum exec_flags */
     uint32_t pid;                  /* inside; 0: not known */
     uint64_t started_at_us;        /* since the epoch */
-    uint64_t timeout_us;
+    uint64_t timeout_us;           /* as asked for; 0: none */
+    uint64_t since_us;             /* CLOCK_MONOTONIC: from when on it is counted */
+    uint64_t applied_us;           /* less than timeout_us, when the lifetime ends before */
     struct loop_timer timeout;
     bool timed_out, stopped; /* why it is being killed */
     bool killing;            /* KILL was sent: its end is told when KILLED has come */
+    bool killed;             /* KILLED came: none of its processes is left */
     bool started;            /* STARTED came */
     bool exited;             /* only its output is still on the way */
+    uint64_t oom_kills;      /* usage_oom_kills() when it started */
     uint32_t sync;           /* egress was asked to tell what it refused; 0: it was not, or has */
     bool last;               /* it left nothing behind, and the sandbox ends when sync is over */
     struct command_denials *denials; /* refused since it started; owned */
     struct exit_report report;
     char interpreter[INTERPRETER_BYTES_MAX + 1];
+    char *told;      /* what its first event will show: events_arguments(); owned; NULL: it has */
+    bool told_exit;  /* its last event is written */
     char *arguments; /* NUL-separated, n_arguments of them; for `ps`; owned */
     size_t n_arguments;
     struct streams streams; /* in-band form only */
 };
+
+/* --- command_start.c --- */
 
 /** command_start() - EXEC of a client: check, complete the environment, pass on to init */
 void command_start(struct connection *c, struct message *m);
@@ -38,8 +46,35 @@ void command_start(struct connection *c, struct message *m);
 /** command_start_files() - FILES of a client: a process inside that serves file operations */
 void command_start_files(struct connection *c, struct message *m);
 
+/* --- command.c --- */
+
+/** command_by_id() - by its client's name for it; NULL: there is none */
+struct keeper_command *command_by_id(const struct connection *connection, uint32_t id);
+
+/** command_by_number() - by init's; NULL: there is none */
+struct keeper_command *command_by_number(const struct keeper *k, uint32_t number);
+
+/**
+ * command_new() - one that is about to be asked of init
+ * @id: as its client calls it
+ * @x:  of which a copy is kept of what `ps` and events show
+ *
+ * Return: NULL without memory.
+ */
+struct keeper_command *command_new(struct connection *connection, uint32_t id,
+                                   const struct exec_request *x);
+
+/** command_forget() - it has ended, or never began; nobody is told */
+void command_forget(struct keeper_command *c);
+
+/** command_begin_timeout() - it runs from now on */
+void command_begin_timeout(struct keeper_command *c);
+
 /** commands_begin() - the sandbox is there: what was asked before has only now begun to run */
 void commands_begin(struct keeper *k);
+
+/** commands_extended() - the lifetime has changed, and with it what is applied to those that run */
+void commands_extended(struct keeper *k);
 
 /** command_signal() - SIGNAL of a client */
 void command_signal(struct connection *c, struct message *m);

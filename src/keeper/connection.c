@@ -13,6 +13,9 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "keeper/command.h"
+#include "keeper/ending.h"
+#include "keeper/events.h"
+#include "keeper/lease.h"
 #include "keeper/policy_change.h"
 #include "keeper/report.h"
 #include "wire/fault.h"
@@ -40,6 +43,7 @@ static void connection_drop(struct connection *c)
     stops_forget(k, c);
     policy_change_forget(k, c);
     commands_orphan(k, c);
+    lease_connection_gone(c);
     bool last_word = k->state == KEEPER_NEW && !k->connections; /* there will be no sandbox */
     bool owner = c == k->creator && (k->spec.owned || k->state == KEEPER_CREATING);
     if (c == k->creator)
@@ -118,6 +122,40 @@ static void unknown_request(struct connection *c, const struct message *m)
     connection_refuse(c, m->id, &err);
 }
 
+/* Whoever made it may end it; others need its owner, and nobody who has its lease. */
+static void destroy(struct connection *c, const struct message *m)
+{
+    struct reader message = m->payload;
+    struct error err = ERROR_INIT;
+    const char *owner = NULL;
+    uint32_t flags = 0;
+    struct field f;
+    bool good = true;
+
+    while (good && field_next(&message, &f)) {
+        if (f.tag == TAG_OWNER)
+            good = (owner = field_string(&f)) != NULL;
+        else if (f.tag == TAG_DESTROY_FLAGS)
+            good = field_u32(&f, &flags);
+    }
+    if (!good || message.bad)
+        (void)error_set(&err, ERROR_USAGE, EPROTO, "DESTROY cannot be read");
+    else if (c != c->keeper->creator && !(flags & DESTROY_FORCE))
+        (void)lease_owner_admits(c->keeper, owner, true, &err);
+    if (err.code != 0)
+        connection_refuse(c, m->id, &err);
+    else
+        keeper_end(c->keeper, ENDED_DESTROYED);
+}
+
+/* Whether a request uses the sandbox; others only ask what it is, or are about its end. */
+static bool is_use(uint16_t type)
+{
+    return type == MSG_EXEC || type == MSG_SIGNAL || type == MSG_RESIZE || type == MSG_INPUT ||
+           type == MSG_CANCEL || type == MSG_FILES || type == MSG_STOP || type == MSG_POLICY ||
+           type == MSG_ATTACH || type == MSG_EXPORTED;
+}
+
 static int serve(struct connection *c, struct message *m)
 {
     struct keeper *k = c->keeper;
@@ -129,7 +167,9 @@ static int serve(struct connection *c, struct message *m)
         return 0;
     }
     if (m->type != MSG_CREDIT)
-        keeper_active(k);
+        keeper_stirred(k);
+    if (is_use(m->type))
+        ending_active(k);
     switch (m->type) {
     case MSG_CREATE:
         keeper_create(k, c, m);
@@ -166,8 +206,23 @@ static int serve(struct connection *c, struct message *m)
     case MSG_POLICY:
         policy_change(c, m);
         return 0;
+    case MSG_EXPORTED:
+        events_exported(c, m);
+        return 0;
+    case MSG_ATTACH:
+        lease_attach(c, m);
+        return 0;
+    case MSG_RELEASE:
+        lease_release(c, m);
+        return 0;
+    case MSG_PRESENT:
+        lease_present(c, m);
+        return 0;
+    case MSG_EXTEND:
+        ending_extend(c, m);
+        return 0;
     case MSG_DESTROY:
-        keeper_end(k, ENDED_DESTROYED);
+        destroy(c, m);
         return 0;
     default:
         unknown_request(c, m);

@@ -9,10 +9,12 @@ struct connection {
     struct keeper *keeper;
     struct channel channel;
     struct loop_source source;
-    bool greeted;   /* HELLO came */
-    uint32_t minor; /* of the client's version */
-    bool broken;    /* it takes nothing any more, and will be dropped */
-    bool gone;      /* dropped: freed when the loop has come round */
+    bool greeted;              /* HELLO came */
+    uint32_t minor;            /* of the client's version */
+    bool broken;               /* it takes nothing any more, and will be dropped */
+    bool gone;                 /* dropped: freed when the loop has come round */
+    uint32_t lease_generation; /* by which it acts now; 0: by none */
+    bool fenced; /* the lease that it acted by is over, and it changes nothing any more */
     struct loop_timer drop;
 };
 

@@ -17,8 +17,10 @@
 #include "base/io.h"
 #include "core/spec_copy.h"
 #include "core/spec_rules.h"
+#include "core/traffic.h"
 #include "egress/egress.h"
 #include "keeper/command.h"
+#include "keeper/ending.h"
 #include "keeper/events.h"
 #include "keeper/keeper.h"
 #include "keeper/resolver.h"
@@ -109,6 +111,16 @@ static int take_applied(struct keeper *k, const struct message *m)
     return 0;
 }
 
+static int take_busy(struct keeper *k, const struct message *m)
+{
+    uint32_t n;
+
+    if (number_decode(m->payload, TAG_CONNECTIONS, &n) < 0)
+        return -EPROTO;
+    ending_connections(k, n);
+    return 0;
+}
+
 static int take_fault(struct keeper *k, const struct message *m)
 {
     struct error err = ERROR_INIT;
@@ -133,6 +145,8 @@ static int serve_egress(struct keeper *k, const struct message *m)
         k->egress.sockets_wanted = true;
         visit_next(k);
         return 0;
+    case MSG_BUSY:
+        return take_busy(k, m);
     case MSG_EGRESS_FAULT:
         return take_fault(k, m);
     default:
@@ -245,6 +259,7 @@ static int fork_egress(struct keeper *k, const struct spec *spec, int channel_fd
         .listeners = g->ports.listeners,
         .n_listeners = g->ports.n,
         .ports = g->ports.inside,
+        .traffic = g->traffic,
         .uid = root ? NOBODY : UINT32_MAX,
         .gid = root ? NOBODY : UINT32_MAX,
     };
@@ -289,6 +304,8 @@ static int start(struct keeper *k, const struct spec *spec, struct error *err)
         return error_set(err, ERROR_TERMINAL, -r, "cannot make a socket pair: %s", strerror(-r));
     ours = pair[0];
     theirs = pair[1];
+    if (!g->traffic && !(g->traffic = traffic_new()))
+        return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
     if (looks_up(spec))
         r = start_resolver(k, spec, &resolve_fd, err);
     if (r == 0)
@@ -359,6 +376,8 @@ void keeper_egress_done(struct keeper *k)
     g->change = NULL;
     policy_reach_done(&g->reach);
     published_ports_done(&g->ports);
+    traffic_free(g->traffic);
+    g->traffic = NULL;
 }
 
 /* --- visitors, one at a time --- */

@@ -35,6 +35,7 @@ struct keeper_egress {
     bool sockets_wanted;
     uint32_t generation; /* of the policy: 1 at the start */
     uint32_t last_sync;
+    struct traffic *traffic; /* owned; what egress counts; NULL: there is none */
 };
 
 #define KEEPER_EGRESS_INIT                                                                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of events, and who hears of a refusal. */
+/* The lines of events: what each kind tells; and who hears of a refusal. */
 #include "keeper/events.h"
 
 #include <errno.h>
@@ -7,147 +7,417 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "core/state.h"
+#include "base/text.h"
+#include "core/mask.h"
+#include "core/outcome.h"
 #include "keeper/command.h"
 #include "keeper/keeper.h"
+#include "keeper/usage.h"
+#include "wire/exported.h"
 #include "wire/json_text.h"
 #include "base/guards.h"
 
-enum { TIME_BYTES = 64 };
+enum {
+    ARGUMENT_EXTRA = 3,
+    USER_BYTES = 32,
+    TEXT_MAX = EXPORTED_TEXT_MAX / 2, /* texts of clients that long may have been cut */
+    CAUSE_MAX = 200,
+};
+
+/* Whether anybody asks for events. */
+static bool is_told(const struct keeper *k)
+{
+    return k->listen_fd >= 0 || k->events.audit_fd >= 0;
+}
 
 int events_open(struct keeper *k)
 {
-    struct event_log *l = &k->events;
-
-    if (k->listen_fd < 0) /* owned: it has no folder */
-        return -ENOENT;
-    _cleanup_fd_ int fd = state_events_create(k->id);
-    if (fd < 0)
-        return fd;
-    int r = state_events_place(k->id);
-    if (r < 0)
-        return r;
-    l->fd = TAKE_FD(fd);
-    l->bytes = 0;
-    return 0;
+    return k->listen_fd < 0 ? -ENOENT : event_log_open(&k->events, k->id);
 }
 
 void events_close(struct keeper *k)
 {
-    fd_closep(&k->events.fd);
+    event_log_close(&k->events);
 }
 
-/* RFC 3339, in UTC, with microseconds. */
-static json_t *time_json(uint64_t epoch_us)
+int events_audit(struct keeper *k, struct error *err)
 {
-    const time_t seconds = (time_t)(epoch_us / 1000000);
-    char day[TIME_BYTES / 2], text[TIME_BYTES];
-    struct tm tm;
-
-    if (!gmtime_r(&seconds, &tm) || strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-        return NULL;
-    (void)snprintf(text, sizeof text, "%s.%06uZ", day, (unsigned)(epoch_us % 1000000));
-    return json_string(text);
+    return k->spec.audit ? event_log_audit(&k->events, k->spec.audit, err) : 0;
 }
 
-/* --- the file --- */
-
-/* A whole line or nothing of it: a half would spoil the next one too. */
-static int put(int fd, const char *bytes, size_t len, size_t *io_bytes)
+static void add(struct keeper *k, json_t *o)
 {
-    ssize_t n = write(fd, bytes, len);
+    event_log_add(&k->events, k->id, k->listen_fd >= 0, o);
+}
 
-    if (n == (ssize_t)len) {
-        *io_bytes += len;
+/* An event of now; NULL without memory. */
+static json_t *event_of(const char *kind, const char *event)
+{
+    return json_pack("{s:o, s:s, s:s}", "time", event_time_json(clock_epoch_us()), "kind", kind,
+                     "event", event);
+}
+
+/* @more is consumed, NULL too, which makes the event incomplete. */
+static json_t *with(json_t *event, json_t *more)
+{
+    int r = event && more ? json_object_update(event, more) : -1;
+
+    json_decref(more);
+    if (r == 0)
+        return event;
+    json_decref(event);
+    return NULL;
+}
+
+/* Microseconds as seconds; a cost in its currency. */
+static json_t *millionths(uint64_t n)
+{
+    return json_real((double)n / 1e6);
+}
+
+/* 0 stands for what was not measured, or is not there. */
+static json_t *number_or_null(uint64_t n)
+{
+    return n > 0 ? json_integer((json_int_t)n) : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_text(text) : json_null();
+}
+
+/* --- masking --- */
+
+/* As it is, and as texts show it that take out what could drive a terminal. */
+static int add_secret(struct mask *m, const char *secret)
+{
+    const size_t len = strlen(secret);
+
+    if (len < MASK_SECRET_MIN)
         return 0;
-    }
-    if (n > 0)
-        (void)!ftruncate(fd, (off_t)*io_bytes);
-    return n < 0 ? -errno : -ENOSPC;
+    _cleanup_free_ char *shown = strdup(secret);
+    if (!shown)
+        return -ENOMEM;
+    text_make_printable(shown);
+    int r = mask_add(m, secret, len);
+    return r == 0 && strcmp(shown, secret) != 0 ? mask_add(m, shown, strlen(shown)) : r;
 }
 
-static char *line_of(json_t *o, size_t *ret_len)
+/* Made when the first text is to be shown: most of a thousand sandboxes show none. */
+static const struct mask *mask_of(struct keeper *k)
 {
-    char *text = o ? json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    const struct string_list *env = &k->spec.env;
+    struct mask *m = k->events.mask ? k->events.mask : mask_new();
+    int r = m ? 0 : -ENOMEM;
 
-    json_decref(o);
-    if (!text)
+    if (k->events.mask)
+        return m;
+    for (size_t i = 0; r == 0 && i < env->n; i++) {
+        const char *value = strchr(env->items[i], '=');
+
+        r = value ? add_secret(m, value + 1) : 0;
+    }
+    if (r < 0)
+        mask_freep(&m);
+    k->events.mask = m;
+    return m;
+}
+
+/*
+ * The first @max bytes of @text once it is masked. *@io_cut is set if there are more.
+ *
+ * Return: a new reference; without memory for the mask nothing is shown of it, and without memory
+ * for that, NULL.
+ */
+static json_t *masked_part(struct keeper *k, const char *text, size_t max, bool *io_cut)
+{
+    const struct mask *m = mask_of(k);
+    const size_t seen = m ? max + mask_longest(m) : 0, len = strnlen(text, seen + 1);
+    const bool more = len > seen;
+    _cleanup_free_ char *shown = NULL;
+    size_t n;
+
+    if (!m || mask_text(m, text, more ? seen : len, more ? MASK_CUT_END : 0, &shown, &n) < 0)
+        return json_string("***");
+    *io_cut = *io_cut || more || n > max;
+    if (n > max)
+        for (n = max; n > 0 && ((unsigned char)shown[n] & 0xC0) == 0x80;) /* within a character */
+            n--;
+    shown[n] = '\0';
+    return json_text(shown);
+}
+
+static json_t *masked(struct keeper *k, const char *text)
+{
+    bool cut = false;
+
+    return masked_part(k, text, EVENTS_ARGUMENTS_MAX, &cut);
+}
+
+/*
+ * A text that a client may have cut: at its end if it has @most bytes, and behind each "...". What
+ * is left of a secret there is masked, too.
+ */
+static json_t *masked_rest(struct keeper *k, const char *text, size_t most)
+{
+    static const char gap[] = "...";
+    const struct mask *m = mask_of(k);
+    const unsigned at_end = strlen(text) >= most ? MASK_CUT_END : 0;
+    struct buffer all = {0};
+    _cleanup_free_ char *shown = NULL;
+    unsigned at_start = 0;
+
+    for (bool more = true; m && more; at_start = MASK_CUT_START) {
+        const char *next = strstr(text, gap);
+        _cleanup_free_ char *part = NULL;
+        size_t n = 0;
+
+        more = next != NULL;
+        if (mask_text(m, text, more ? (size_t)(next - text) : strlen(text),
+                      at_start | (more ? 0 : at_end), &part, &n) < 0)
+            m = NULL;
+        buffer_add(&all, part, n);
+        if (more) {
+            buffer_add_text(&all, gap);
+            text = next + strlen(gap);
+        }
+    }
+    if (!m || buffer_take(&all, &shown, NULL) < 0) {
+        buffer_done(&all);
+        return json_string("***");
+    }
+    return json_text(shown);
+}
+
+/* --- state, end --- */
+
+void events_ending(struct keeper *k)
+{
+    struct sandbox_info x = {.cpu_us = 0};
+
+    if (!is_told(k) || !k->events.created)
+        return;
+    usage_describe(k, &x);
+    k->events.used = (struct event_usage){
+        .cpu_us = x.cpu_us,
+        .memory_peak_bytes = x.memory_peak_bytes,
+        .egress_sent_bytes = x.egress_sent_bytes,
+        .egress_received_bytes = x.egress_received_bytes,
+        .cost_micro = x.cost_micro,
+    };
+}
+
+static json_t *created_json(const struct keeper *k)
+{
+    const struct spec *s = &k->spec;
+    json_t *tags = json_array();
+
+    for (size_t i = 0; i < s->tags.n; i++)
+        (void)json_array_append_new(tags, json_text(s->tags.items[i]));
+    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "name", text_or_null(s->name), "owner",
+                     text_or_null(s->owner), "tags", tags, "held", k->listen_fd >= 0, "lifetime",
+                     s->lifetime_us > 0 ? millionths(s->lifetime_us) : json_null(), "idle_timeout",
+                     s->idle_timeout_us > 0 ? millionths(s->idle_timeout_us) : json_null());
+}
+
+static json_t *usage_json(const struct keeper *k)
+{
+    const struct event_usage *u = &k->events.used;
+
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "cpu_time",
+                     u->cpu_us > 0 ? millionths(u->cpu_us) : json_null(), "memory_peak_bytes",
+                     number_or_null(u->memory_peak_bytes), "egress_sent_bytes",
+                     number_or_null(u->egress_sent_bytes), "egress_received_bytes",
+                     number_or_null(u->egress_received_bytes), "cost",
+                     k->spec.prices.n > 0 ? millionths(u->cost_micro) : json_null());
+}
+
+static json_t *ended_json(const struct keeper *k, const char *by)
+{
+    const uint64_t now = clock_epoch_us(), since = k->created_at_us;
+
+    return json_pack("{s:s, s:o, s:o}", "by", by, "duration",
+                     millionths(since > 0 && now > since ? now - since : 0), "usage",
+                     usage_json(k));
+}
+
+void events_state(struct keeper *k, const char *what, const char *by)
+{
+    if (!is_told(k) || (by && !k->events.created)) /* what was never there has no end */
+        return;
+    k->events.created = true;
+    if (by)
+        add(k, with(event_of("end", what), ended_json(k, by)));
+    else
+        add(k, with(event_of("state", what), created_json(k)));
+}
+
+/* --- commands --- */
+
+static json_t *arguments_json(struct keeper *k, const struct exec_request *x, bool *io_cut)
+{
+    json_t *list = json_array();
+    size_t room = EVENTS_ARGUMENTS_MAX;
+
+    for (size_t i = 0; i < x->n_argv; i++) {
+        if (room == 0) {
+            *io_cut = true;
+            break;
+        }
+        json_t *one = masked_part(k, x->argv[i], room, io_cut);
+        const size_t used = json_string_length(one) + ARGUMENT_EXTRA;
+
+        (void)json_array_append_new(list, one);
+        room -= used < room ? used : room;
+    }
+    return list;
+}
+
+char *events_arguments(struct keeper *k, const struct exec_request *x)
+{
+    const bool set = x->flags & EXEC_USER_SET;
+    const char *workdir = x->workdir ? x->workdir : k->spec.workdir;
+    bool cut = false;
+    char user[USER_BYTES];
+
+    if (!is_told(k) && !(k->state == KEEPER_CREATING && !k->spec.owned))
         return NULL;
-    *ret_len = strlen(text);
-    text[(*ret_len)++] = '\n'; /* in the place of its NUL */
+    (void)snprintf(user, sizeof user, "%u:%u", set ? x->uid : k->spec.uid,
+                   set ? x->gid : k->spec.gid);
+    json_t *argv = arguments_json(k, x, &cut);
+    json_t *o =
+        json_pack("{s:o, s:b, s:s, s:o, s:b, s:b}", "argv", argv, "argv_cut", cut, "user", user,
+                  "workdir", masked(k, workdir ? workdir : SPEC_WORKDIR_DEFAULT), "detached",
+                  (x->flags & EXEC_DETACH) != 0, "tty", (x->flags & EXEC_TTY) != 0);
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
     return text;
 }
 
-/* The newer half of @bytes, of which the lines in front of it are counted. */
-static const char *newer_half(const char *bytes, size_t len, uint64_t *io_gone)
+static json_t *exit_json(const struct keeper_command *c)
 {
-    const char *p = bytes, *end = bytes + len, *half = bytes + len / 2;
+    const struct exit_report *x = &c->report;
+    const uint64_t now = clock_epoch_us();
+    /* Of one that ended with the sandbox, nobody has reported. */
+    const uint64_t wall_us =
+        c->exited || now < c->started_at_us ? x->wall_us : now - c->started_at_us;
+    json_t *o =
+        json_pack("{s:s, s:i, s:o, s:o, s:{s:o, s:o, s:I}}", "reason", exit_reason_name(x->reason),
+                  "status", outcome_status(x), "applied_timeout",
+                  x->timeout_us > 0 ? millionths(x->timeout_us) : json_null(), "duration",
+                  millionths(wall_us), "usage", "user_time", millionths(x->user_us), "system_time",
+                  millionths(x->system_us), "peak_memory_bytes", (json_int_t)x->peak_rss_bytes);
 
-    /* The line about those that went before is none of them, and is written anew. */
-    if (*io_gone > 0 && (p = memchr(p, '\n', len)))
-        p++;
-    while (p && p < half) {
-        p = memchr(p, '\n', (size_t)(end - p));
-        *io_gone += p != NULL;
-        if (p)
-            p++;
+    if (x->signal > 0)
+        return with(o, json_pack("{s:I}", "signal", (json_int_t)x->signal));
+    return with(o, json_pack("{s:I}", "exit_code", (json_int_t)x->exit_code));
+}
+
+void events_command(struct keeper *k, const char *what, const struct keeper_command *c)
+{
+    const bool exited = strcmp(what, "exited") == 0;
+
+    if (c->flags & EXEC_FILES || !is_told(k))
+        return;
+    json_t *o =
+        with(event_of("command", what), json_pack("{s:I}", "command", (json_int_t)c->number));
+    if (c->told) /* it starts now, or could not be started */
+        o = with(o, json_loads(c->told, 0, NULL));
+    add(k, exited ? with(o, exit_json(c)) : o);
+}
+
+/* --- leases, limits --- */
+
+void events_lease(struct keeper *k, const char *what, const char *owner, const char *holder,
+                  uint32_t generation)
+{
+    if (!is_told(k))
+        return;
+    add(k, with(event_of("lease", what),
+                json_pack("{s:o, s:o, s:I}", "owner", text_or_null(owner), "holder",
+                          text_or_null(holder), "generation", (json_int_t)generation)));
+}
+
+/* What the number of a limit's event is. */
+static const struct {
+    const char *what, *key;
+    bool millionths; /* microseconds are shown as seconds, and a cost in its currency */
+} limits[] = {
+    {"lifetime_near", "left", true}, {"lifetime_extended", "left", true},
+    {"oom", "memory_bytes", false},  {"cost_near", "cost", true},
+    {"cost", "cost", true},
+};
+
+void events_limit(struct keeper *k, const char *what, uint64_t value)
+{
+    if (!is_told(k))
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+        if (strcmp(limits[i].what, what) == 0)
+            add(k,
+                with(event_of("limit", what),
+                     json_pack("{s:o}", limits[i].key,
+                               limits[i].millionths ? millionths(value) : number_or_null(value))));
+}
+
+/* --- exports --- */
+
+static json_t *exported_json(struct keeper *k, const struct exported_report *x)
+{
+    _cleanup_free_ char *url = exported_url(x->url);
+    json_t *o = url ? json_pack("{s:o, s:o}", "path", masked_rest(k, x->path, TEXT_MAX), "url",
+                                masked_rest(k, url, TEXT_MAX))
+                    : NULL;
+
+    if (x->message) {
+        _cleanup_free_ char *text = exported_text(x->message);
+
+        return with(o,
+                    text ? json_pack("{s:o}", "message", masked_rest(k, text, CAUSE_MAX)) : NULL);
     }
-    return p ? p : end;
+    return with(o, json_pack("{s:I, s:o}", "bytes", (json_int_t)x->bytes, "digest",
+                             text_or_null(x->digest)));
 }
 
-/* The older half goes. A reader that has the file open reads that one to its end. */
-static int cut(struct keeper *k)
+void events_exported(struct connection *c, struct message *m)
 {
-    struct event_log *l = &k->events, fresh = {.fd = -EBADF, .gone = l->gone};
-    _cleanup_free_ char *bytes = malloc(l->bytes);
-    ssize_t n = bytes ? pread(l->fd, bytes, l->bytes, 0) : -1;
-    size_t len = 0;
+    struct keeper *k = c->keeper;
+    struct exported_report x;
+    struct error err = ERROR_INIT;
+    uint8_t buf[16];
+    struct writer nothing = writer_over(buf, sizeof buf);
 
-    if (n != (ssize_t)l->bytes)
-        return -EIO;
-    const char *rest = newer_half(bytes, l->bytes, &fresh.gone);
-    _cleanup_free_ char *first =
-        line_of(json_pack("{s:o, s:s, s:s, s:I}", "time", time_json(clock_epoch_us()), "kind",
-                          "events", "event", "dropped", "lines", (json_int_t)fresh.gone),
-                &len);
-    _cleanup_fd_ int fd = first ? state_events_create(k->id) : -ENOMEM;
-    int r = fd < 0 ? fd : put(fd, first, len, &fresh.bytes);
-    if (r == 0)
-        r = put(fd, rest, (size_t)(bytes + l->bytes - rest), &fresh.bytes);
-    if (r == 0)
-        r = state_events_place(k->id);
-    if (r < 0)
-        return r;
-    events_close(k);
-    fresh.fd = TAKE_FD(fd);
-    *l = fresh;
-    return 0;
+    if (exported_report_decode(m->payload, &x) < 0) {
+        (void)error_set(&err, ERROR_USAGE, EPROTO, "what is told of an export cannot be read");
+        connection_refuse(c, m->id, &err);
+        return;
+    }
+    if (is_told(k))
+        add(k, with(event_of("export", x.message ? "failed" : "published"), exported_json(k, &x)));
+    connection_send(c, MSG_DONE, m->id, &nothing, -EBADF);
 }
 
-/* @o is consumed. What cannot be written is lost: the sandbox goes on. */
-static void add_line(struct keeper *k, json_t *o)
+/* --- the network --- */
+
+static json_t *denied_json(struct keeper *k, const struct denial *x, json_t *commands)
 {
-    size_t len = 0;
-    _cleanup_free_ char *line = line_of(o, &len);
-
-    if (!line || (k->events.fd < 0 && events_open(k) < 0))
-        return;
-    if (k->events.bytes + len > EVENTS_BYTES_MAX && cut(k) < 0)
-        return;
-    (void)put(k->events.fd, line, len, &k->events.bytes);
+    return json_pack("{s:o, s:s, s:s, s:o, s:s, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:I}", "time",
+                     event_time_json(x->at_us), "kind", "egress", "event", "denied", "commands",
+                     commands, "protocol", denial_protocol_name(x->protocol), "name",
+                     masked(k, x->name), "address", masked(k, x->address), "port", (int)x->port,
+                     "rule", masked(k, x->rule), "reason", masked(k, x->reason), "bytes",
+                     (json_int_t)x->bytes, "repeated", (json_int_t)x->repeated, "dropped",
+                     (json_int_t)x->dropped);
 }
-
-/* --- what is told --- */
 
 void events_denied(struct keeper *k, const struct denial *x)
 {
-    const bool kept = k->listen_fd >= 0;
-    json_t *commands = kept ? json_array() : NULL;
+    const bool told = is_told(k);
+    json_t *commands = told ? json_array() : NULL;
 
     for (struct keeper_command *c = k->commands; c; c = c->next) {
         if (!command_may_have_tried(c))
@@ -156,23 +426,14 @@ void events_denied(struct keeper *k, const struct denial *x)
         if (commands)
             (void)json_array_insert_new(commands, 0, json_integer(c->number));
     }
-    if (!kept)
-        return;
-    add_line(k, json_pack("{s:o, s:s, s:s, s:o, s:s, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:I}",
-                          "time", time_json(x->at_us), "kind", "egress", "event", "denied",
-                          "commands", commands, "protocol", denial_protocol_name(x->protocol),
-                          "name", json_text(x->name), "address", json_text(x->address), "port",
-                          (int)x->port, "rule", json_text(x->rule), "reason", json_text(x->reason),
-                          "bytes", (json_int_t)x->bytes, "repeated", (json_int_t)x->repeated,
-                          "dropped", (json_int_t)x->dropped));
+    if (told)
+        add(k, denied_json(k, x, commands));
 }
 
-void events_policy(struct keeper *k, uint32_t generation, const char *stamp, uint32_t cut_flows)
+void events_policy(struct keeper *k, uint32_t generation, const char *stamp, uint32_t cut)
 {
-    if (k->listen_fd < 0)
-        return;
-    add_line(k,
-             json_pack("{s:o, s:s, s:s, s:I, s:o, s:I}", "time", time_json(clock_epoch_us()),
-                       "kind", "policy", "event", "changed", "generation", (json_int_t)generation,
-                       "policy", json_loads(stamp, 0, NULL), "flows_cut", (json_int_t)cut_flows));
+    if (is_told(k))
+        add(k, with(event_of("policy", "changed"),
+                    json_pack("{s:I, s:o, s:I}", "generation", (json_int_t)generation, "policy",
+                              json_loads(stamp, 0, NULL), "flows_cut", (json_int_t)cut)));
 }

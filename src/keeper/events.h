@@ -1,43 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What happened to a sandbox, one JSON object a line, in events.jsonl of its folder in the state
- * folder; and what a command is told of the attempts that were refused while it ran. The file is
- * bounded: at EVENTS_BYTES_MAX the older half goes, and the first line then says how many went.
- * Whoever reads it has either the file before that or the one after it, whole lines in both
- * (docs/reference/json/events.schema.json).
+ * folder and in the file of backend.audit (keeper/event_log.h); and what a command is told of the
+ * attempts that were refused while it ran. events.jsonl is bounded: at EVENTS_BYTES_MAX the older
+ * half goes, and the first line then says how many went. Whoever reads it has either the file
+ * before that or the one after it, whole lines in both (docs/reference/json/events.schema.json).
+ *
+ * Texts from inside and from callers, such as arguments, paths and names that were looked up, are
+ * shown without the values of the spec's variables that have 4 bytes or more: those are masked
+ * before anything is cut. Who a sandbox and a lease belong to, and the policy, are shown as they
+ * are.
  */
 #pragma once
 
+#include "keeper/event_log.h"
 #include "wire/denial.h"
 
+struct connection;
+struct exec_request;
 struct keeper;
+struct keeper_command;
+struct message;
 
 enum {
-    EVENTS_BYTES_MAX = 1024 * 1024,
-    DENIALS_OF_COMMAND = 16, /* different ones that EXITED tells; the rest is counted */
+    DENIALS_OF_COMMAND = 16,         /* different ones that EXITED tells; the rest is counted */
+    EVENTS_ARGUMENTS_MAX = 4 * 1024, /* bytes of a command's arguments that its line shows */
 };
-
-struct event_log {
-    int fd; /* owned; -EBADF: there is none, or not yet */
-    size_t bytes;
-    uint64_t gone; /* lines that the file has no more */
-};
-
-#define EVENT_LOG_INIT                                                                             \
-    {                                                                                              \
-        .fd = -EBADF                                                                               \
-    }
 
 /**
  * events_open() - make the file of a held sandbox; 0 or -errno. An owned one has none.
  *
- * One that is sealed gets it with its first event.
+ * If that fails it is tried again with the next event.
  */
 int events_open(struct keeper *k);
 void events_close(struct keeper *k);
 
+/** events_audit() - open the file of backend.audit, if there is to be one; 0 or -errno */
+int events_audit(struct keeper *k, struct error *err);
+
 /** events_denied() - a refusal: a line, and a note for each command that runs */
 void events_denied(struct keeper *k, const struct denial *x);
+
+/** events_state() - "created", or "ended" with @by as ended_by_name() and what it has used */
+void events_state(struct keeper *k, const char *what, const char *by);
+
+/** events_ending() - what it has used is known now, and will not be when nothing of it is left */
+void events_ending(struct keeper *k);
+
+/**
+ * events_arguments() - what the line of a command that starts will show of @x
+ *
+ * Return: owned by the caller, for keeper_command.told; NULL: nobody asks for it, or no memory.
+ */
+char *events_arguments(struct keeper *k, const struct exec_request *x);
+
+/** events_command() - "started", "exited": a command of a client, its masked arguments, its end */
+void events_command(struct keeper *k, const char *what, const struct keeper_command *c);
+
+/** events_lease() - "attached", "released", "lost", "expired", "refused" and whose */
+void events_lease(struct keeper *k, const char *what, const char *owner, const char *holder,
+                  uint32_t generation);
+
+/** events_limit() - "lifetime_near", "lifetime_extended", "oom", "cost_near", "cost":
+ * @value is microseconds, bytes or millionths, as @what has it */
+void events_limit(struct keeper *k, const char *what, uint64_t value);
+
+/** events_exported() - EXPORTED of a client: what has left, or why not */
+void events_exported(struct connection *c, struct message *m);
 
 /** events_policy() - the policy was changed, to what @stamp says */
 void events_policy(struct keeper *k, uint32_t generation, const char *stamp, uint32_t cut);

@@ -22,8 +22,11 @@
 #include "core/state.h"
 #include "keeper/command.h"
 #include "keeper/connection.h"
+#include "keeper/ending.h"
+#include "keeper/lease.h"
 #include "keeper/policy_change.h"
 #include "keeper/report.h"
+#include "keeper/usage.h"
 #include "base/guards.h"
 
 enum { CLIENT_FD = 3, MESSAGES_AT_ONCE = 64 };
@@ -38,20 +41,33 @@ int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *p
     return r;
 }
 
-void keeper_active(struct keeper *k)
+void keeper_stirred(struct keeper *k)
 {
-    if (k->state != KEEPER_RUNNING)
-        return;
-    loop_at(&k->loop, &k->rest_timer, clock_after_us(REST_AFTER_US));
-    if (k->spec.idle_timeout_us > 0)
-        loop_at(&k->loop, &k->idle_timer,
-                k->n_commands > 0 ? CLOCK_NEVER : clock_after_us(k->spec.idle_timeout_us));
+    if (k->state == KEEPER_RUNNING)
+        loop_at(&k->loop, &k->rest_timer, clock_after_us(REST_AFTER_US));
 }
 
 /* What went wrong with CREATE, told to who asked for it. */
 static void refuse_create(struct keeper *k, const struct error *err)
 {
     connection_refuse(k->creator, k->create_id, err);
+}
+
+/* The only way from one state to the next. A step that the table lacks is a mistake of ours: what
+ * follows from it cannot be known, so the sandbox ends. Return: 0 or a negative errno. */
+static int step(struct keeper *k, enum lifecycle_event event)
+{
+    struct error err = ERROR_INIT;
+    int r = lifecycle_next(k->state, event, &k->state);
+
+    if (r < 0) {
+        (void)error_set(&err, ERROR_TERMINAL, EPROTO,
+                        "internal error: '%s' cannot happen to a sandbox that is '%s'",
+                        lifecycle_event_name(event), lifecycle_state_name(k->state));
+        (void)error_remedy(&err, "Please report it");
+        keeper_fail(k, &err);
+    }
+    return r;
 }
 
 /* All clients hear of the end; the creator's message carries the id of its CREATE. */
@@ -79,11 +95,12 @@ void keeper_end(struct keeper *k, enum ended_by by)
     _Static_assert(ARRAY_SIZE(reasons) == ENDED__MAX, "an end has no reason for its commands");
     bool existed = k->state != KEEPER_NEW;
 
-    if (k->state == KEEPER_ENDING)
+    if (k->state == KEEPER_ENDING || k->state == KEEPER_GONE)
         return;
-    k->state = KEEPER_ENDING;
+    (void)step(k, LIFE_ENDS);
     k->ended_by = by;
     k->loop.stop = true;
+    events_ending(k);
     if (k->listen_fd >= 0)
         state_withdraw(k->id); /* nobody finds it any more */
     loop_forget(&k->loop, &k->init_source);
@@ -96,6 +113,7 @@ void keeper_end(struct keeper *k, enum ended_by by)
         return;
     /* Nothing of it is left: only now it is said. */
     commands_abandon(k, reasons[by]);
+    events_state(k, "ended", ended_by_name(by));
     tell_ended(k);
 }
 
@@ -127,28 +145,14 @@ static int create_overdue(struct loop *l, struct loop_timer *t)
     return 0;
 }
 
-static int lifetime_over(struct loop *l, struct loop_timer *t)
-{
-    (void)l;
-    keeper_end(t->owner, ENDED_LIFETIME);
-    return 0;
-}
-
-static int idle_too_long(struct loop *l, struct loop_timer *t)
-{
-    (void)l;
-    keeper_end(t->owner, ENDED_IDLE);
-    return 0;
-}
-
-/* The record of a held sandbox, by which others find it. */
-static int publish(struct keeper *k, struct error *err)
+/* The record of a held sandbox, by which others find it. All of it is lent, and never freed. */
+static struct state_record record_of(const struct keeper *k, uint64_t expires_at_us)
 {
     struct state_record record = {
         .place = k->place,
         .pid = getpid(),
         .created_at_us = k->created_at_us,
-        .expires_at_us = k->expires_at_us,
+        .expires_at_us = expires_at_us,
         .name = k->spec.name,
         .owner = k->spec.owner,
         .image = k->spec.image,
@@ -157,12 +161,26 @@ static int publish(struct keeper *k, struct error *err)
     };
 
     memcpy(record.id, k->id, sizeof record.id);
-    int fd = state_publish(&record, err); /* copies nothing of it, and frees nothing */
+    return record;
+}
+
+int keeper_record(const struct keeper *k, uint64_t expires_at_us)
+{
+    const struct state_record record = record_of(k, expires_at_us);
+
+    return k->listen_fd >= 0 ? state_update(&record) : 0;
+}
+
+static int publish(struct keeper *k, struct error *err)
+{
+    const struct state_record record = record_of(k, k->expires_at_us);
+    int fd = state_publish(&record, err);
+
     if (fd < 0)
         return fd;
     int r = connections_listen(k, fd);
-    if (r == 0 && k->egress.running)
-        (void)events_open(k); /* tried again with the first event */
+    if (r == 0)
+        (void)events_open(k); /* tried again with the next event */
     return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "cannot wait for clients: %s", strerror(-r))
                  : 0;
 }
@@ -181,28 +199,36 @@ static void answer_create(struct keeper *k)
     for (size_t i = 0; i < published->n; i++)
         field_put_string(&w, TAG_PUBLISHED, published->items[i]);
     connection_send(k->creator, MSG_CREATED, k->create_id, &w, -EBADF);
+    if (k->creator && k->creator->broken) /* nobody would ever know of the sandbox */
+        keeper_end(k, ENDED_CALLER_DIED);
 }
 
 static void tell_created(struct keeper *k)
 {
     struct error err = ERROR_INIT;
 
-    k->state = KEEPER_RUNNING;
+    if (step(k, LIFE_STANDS) < 0)
+        return;
     loop_at(&k->loop, &k->create_timer, CLOCK_NEVER);
     k->created_at_us = clock_epoch_us();
-    if (k->spec.lifetime_us > 0) {
-        loop_at(&k->loop, &k->lifetime_timer, clock_after_us(k->spec.lifetime_us));
-        k->expires_at_us = k->created_at_us + k->spec.lifetime_us;
-    }
-    if (!k->spec.owned && publish(k, &err) < 0) {
+    int r = ending_begin(k);
+    if (r < 0)
+        (void)error_set(&err, ERROR_TERMINAL, -r, "the lifetime cannot be counted: %s",
+                        strerror(-r));
+    if (r < 0 || (!k->spec.owned && publish(k, &err) < 0)) {
         refuse_create(k, &err); /* CREATE has no answer yet, although all of it runs */
         keeper_end(k, ENDED_ERROR);
         return;
     }
+    events_state(k, "created", NULL);
+    lease_begin(k);
+    usage_begin(k);
     commands_begin(k);
-    keeper_active(k);
+    ending_active(k);
     answer_create(k);
     sandbox_settle(&k->sandbox); /* last, since nobody waits for it */
+    if (k->listen_fd >= 0)
+        state_sweep_some(&k->place, clock_now_us());
 }
 
 static int tell_step(struct keeper *k, struct message *m)
@@ -269,7 +295,7 @@ static int serve_init(struct keeper *k, struct message *m)
 static void init_gone(struct keeper *k)
 {
     if (!commands_end_soon(k)) {
-        keeper_end(k, ENDED_ERROR);
+        keeper_end(k, usage_is_oom_end(k) ? ENDED_OOM : ENDED_ERROR);
         return;
     }
     loop_forget(&k->loop, &k->init_source);
@@ -293,8 +319,14 @@ static int init_ready(struct loop *l, struct loop_source *s, uint32_t events)
     if (r < 0 && k->state == KEEPER_CREATING) {
         struct error err = ERROR_INIT;
 
-        (void)error_set(&err, ERROR_TERMINAL, EIO, "the set-up process ended without a word");
-        (void)error_remedy(&err, "Look for an out-of-memory kill in the host's log");
+        if (usage_oom_kills(k) > 0) {
+            (void)error_set(&err, ERROR_TERMINAL, ENOMEM,
+                            "backend.memory is too small for the sandbox itself");
+            (void)error_remedy(&err, "Raise it; programs need more than 8M");
+        } else {
+            (void)error_set(&err, ERROR_TERMINAL, EIO, "the set-up process ended without a word");
+            (void)error_remedy(&err, "Look for an out-of-memory kill in the host's log");
+        }
         refuse_create(k, &err);
     }
     if (r < 0)
@@ -372,7 +404,12 @@ static int leave_parent(struct keeper *k, const struct connection *c, struct err
                          strerror(errno));
     if (pid > 0)
         _exit(0);
-    return 0;
+    /* epoll(7) waits on the signals of the process that added a signalfd, and that is gone. */
+    int signals = k->signal_source.fd;
+    loop_forget(&k->loop, &k->signal_source);
+    int r = loop_watch(&k->loop, &k->signal_source, signals, EPOLLIN);
+    return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "cannot wait for signals: %s", strerror(-r))
+                 : 0;
 }
 
 static int start_sandbox(struct keeper *k, struct error *err)
@@ -404,11 +441,13 @@ void keeper_create(struct keeper *k, struct connection *c, struct message *m)
     }
     k->creator = c;
     k->create_id = m->id;
-    k->state = KEEPER_CREATING;
+    if (step(k, LIFE_ASKED) < 0)
+        return;
     if (spec_decode(m->payload, &k->spec) < 0)
         r = error_set(&err, ERROR_USAGE, EPROTO, "the spec cannot be read");
     else if ((r = spec_check(&k->spec, &err)) == 0 && (r = keeper_admit(&k->spec, &err)) == 0 &&
-             (r = leave_parent(k, c, &err)) == 0 && (r = start_sandbox(k, &err)) == 0)
+             (r = leave_parent(k, c, &err)) == 0 && (r = events_audit(k, &err)) == 0 &&
+             (r = start_sandbox(k, &err)) == 0)
         r = identify(k, &err);
     if (r == 0 && (r = watch_sandbox(k)) < 0)
         (void)error_set(&err, ERROR_TERMINAL, -r, "cannot watch the sandbox: %s", strerror(-r));
@@ -418,9 +457,7 @@ void keeper_create(struct keeper *k, struct connection *c, struct message *m)
         return;
     }
     k->create_timer = (struct loop_timer){.name = "create", .owner = k, .due = create_overdue};
-    k->lifetime_timer = (struct loop_timer){.name = "lifetime", .owner = k, .due = lifetime_over};
     k->rest_timer = (struct loop_timer){.name = "rest", .owner = k, .due = rest};
-    k->idle_timer = (struct loop_timer){.name = "idle", .owner = k, .due = idle_too_long};
     loop_at(&k->loop, &k->create_timer, clock_after_us(LIMIT_CREATE_US));
 }
 
@@ -495,8 +532,12 @@ int keeper_main(int client_fd)
     if (k.state != KEEPER_ENDING)
         keeper_end(&k, ENDED_ERROR);
     connections_farewell(&k);
+    (void)step(&k, LIFE_EMPTY);
+    ending_done(&k);
+    usage_done(&k);
     stops_done(&k);
     policy_change_done(&k);
+    lease_done(&k);
     events_close(&k);
     keeper_egress_done(&k);
     signals = k.signal_source.fd;

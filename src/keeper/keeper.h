@@ -10,7 +10,8 @@
  * What init sends is treated as hostile: it is bounded, decoded in src/wire, checked against what
  * was asked, and anything else ends the sandbox.
  *
- *   new -> creating -> running -> ending      (ENDED is the last message; then the process exits)
+ * Its states and the steps between them are those of core/lifecycle.h. ENDED is the last message;
+ * then the process exits.
  */
 #pragma once
 
@@ -19,6 +20,9 @@
 
 #include "base/loop.h"
 #include "core/channel.h"
+#include "core/cost.h"
+#include "core/lease.h"
+#include "core/lifecycle.h"
 #include "core/sandbox_id.h"
 #include "core/spec.h"
 #include "keeper/egress.h"
@@ -26,22 +30,52 @@
 #include "local/sandbox.h"
 #include "wire/control.h"
 
-enum keeper_state { KEEPER_NEW, KEEPER_CREATING, KEEPER_RUNNING, KEEPER_ENDING };
+/* States of core/lifecycle.h, as they are called here. Only keeper.c leads from one to the next. */
+enum keeper_state {
+    KEEPER_NEW = LIFECYCLE_NOTHING,
+    KEEPER_CREATING = STATE_CREATING,
+    KEEPER_RUNNING = STATE_RUNNING,
+    KEEPER_ENDING = STATE_ENDING,
+    KEEPER_GONE = STATE_GONE,
+};
 
 struct connection;
 struct keeper_command;
 struct stop;
 struct policy_change;
 
+/* What ends a sandbox by itself: keeper/ending.h. Zeroed: nothing is counted. */
+struct ending {
+    int fd; /* a timerfd of CLOCK_BOOTTIME, owned, once at_us is set */
+    struct loop_source source;
+    uint64_t at_us;   /* CLOCK_BOOTTIME; 0: the lifetime has no end, or has not begun */
+    uint64_t life_us; /* how long it was when it began, or was extended */
+    bool warned;      /* that little is left */
+    struct loop_timer idle;
+    uint64_t active_us;   /* CLOCK_MONOTONIC: when something was done last, but for what runs */
+    uint32_t connections; /* to published ports: BUSY of egress */
+};
+
+/* What it has used and cost: keeper/usage.h. Zeroed: nothing is counted. */
+struct usage {
+    struct prices prices;
+    struct loop_timer timer;                         /* when to look next */
+    uint64_t looked_us, memory_bytes, memory_kib_ms; /* at the last look, and up to it */
+    bool warned;                                     /* that little of max_cost is left */
+    uint64_t oom_noted, oom_told; /* kills that were told as events, and as a command's end */
+};
+
 struct keeper {
     struct loop loop;
-    enum keeper_state state;
+    uint32_t state;                 /* enum keeper_state */
     struct connection *connections; /* all clients */
     struct connection *creator;     /* the one that sent CREATE, while it is there */
     struct channel init;
     int listen_fd; /* of a held sandbox, owned; else -EBADF */
     struct loop_source listen_source, init_source, signal_source, process_source;
-    struct loop_timer create_timer, lifetime_timer, idle_timer, listen_timer, rest_timer;
+    struct loop_timer create_timer, listen_timer, rest_timer;
+    struct ending ending;
+    struct usage usage;
     struct spec spec;
     struct sandbox sandbox;
     struct keeper_egress egress;
@@ -59,6 +93,11 @@ struct keeper {
     struct event_log events;
     uint32_t policy_generation;          /* 1 at the start, one more with each change */
     struct policy_change *policy_change; /* that somebody waits for; NULL: none */
+    struct lease lease;
+    struct connection *lease_connection; /* that attached; NULL unless it is LEASE_HELD */
+    bool lease_settling; /* its ATTACH, of this id, is answered when others have come to rest */
+    uint32_t lease_attach_id;
+    struct loop_timer lease_timer; /* LEASE_KEPT: when that is over */
 };
 
 /**
@@ -83,8 +122,11 @@ void keeper_create(struct keeper *k, struct connection *c, struct message *m);
 int keeper_tell_init(struct keeper *k, uint16_t type, uint32_t id, const void *payload, size_t len,
                      const int *fds, size_t n_fds);
 
-/** keeper_active() - something was asked or has ended: idle time and rest start again */
-void keeper_active(struct keeper *k);
+/** keeper_stirred() - something was asked or has ended: the time until it rests starts again */
+void keeper_stirred(struct keeper *k);
+
+/** keeper_record() - write record.json anew, with @expires_at_us; 0 or a negative errno */
+int keeper_record(const struct keeper *k, uint64_t expires_at_us);
 
 /**
  * keeper_admit() - whether this backend can keep a spec: 0, or -EINVAL naming each refusal

@@ -11,6 +11,7 @@
 #include "core/spec_rules.h"
 #include "keeper/egress.h"
 #include "keeper/events.h"
+#include "keeper/lease.h"
 #include "keeper/report.h"
 #include "wire/sandbox_info.h"
 #include "base/guards.h"
@@ -268,10 +269,14 @@ static void done(struct keeper *k, void *owner, int r, uint32_t cut, const struc
     change_free(c);
 }
 
-static int judge(const struct keeper *k, struct error *err)
+static int judge(const struct connection *c, struct error *err)
 {
+    const struct keeper *k = c->keeper;
+
     if (k->state != KEEPER_RUNNING)
         return error_set(err, ERROR_USAGE, ENOENT, "there is no sandbox yet");
+    if (lease_admits(c, err) < 0)
+        return -err->code;
     if (!k->spec.block_network) {
         (void)error_set(err, ERROR_USAGE, EINVAL,
                         "the network of this sandbox is open, which cannot be changed");
@@ -341,7 +346,7 @@ void policy_change(struct connection *connection, struct message *m)
 {
     struct keeper *k = connection->keeper;
     struct error err = ERROR_INIT;
-    int r = judge(k, &err);
+    int r = judge(connection, &err);
     struct policy_change *c = r == 0 ? calloc(1, sizeof *c) : NULL;
 
     if (r == 0 && !c)

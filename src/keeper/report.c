@@ -16,6 +16,8 @@
 #include "core/limits.h"
 #include "core/spec_rules.h"
 #include "keeper/command.h"
+#include "keeper/lease.h"
+#include "keeper/usage.h"
 #include "wire/sandbox_info.h"
 #include "base/guards.h"
 
@@ -112,7 +114,9 @@ static void describe(const struct keeper *k, struct sandbox_info *x)
         x->labels[x->n_labels++] = s->tags.items[i];
     for (size_t i = 0; i < k->egress.ports.texts.n && i < SANDBOX_PUBLISHED_MAX; i++)
         x->published[x->n_published++] = k->egress.ports.texts.items[i];
+    lease_describe(k, x);
     measure(k, x);
+    usage_describe(k, x);
 }
 
 static void no_memory(struct connection *c, const struct message *m)

@@ -131,6 +131,8 @@ static int fork_it(struct start *s, pid_t *ret_pid, int *ret_pid_fd, struct erro
     fd_closep(&theirs);
     int r = read_report(report, err);
     if (r < 0) {
+        (void)syscall(SYS_pidfd_send_signal, pid_fd, SIGKILL, NULL,
+                      0); /* it may run all the same */
         while (waitpid((pid_t)pid, &status, 0) < 0 && errno == EINTR)
             ;
         fd_closep(&pid_fd);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "keeper/command.h"
+#include "keeper/lease.h"
 #include "base/guards.h"
 
 struct stop {
@@ -83,6 +84,8 @@ static int stop_checked(struct connection *c, struct message *m, struct error *e
     struct keeper *k = c->keeper;
     uint32_t number;
 
+    if (lease_admits(c, err) < 0)
+        return -err->code;
     if (number_decode(m->payload, TAG_COMMAND_NUMBER, &number) < 0)
         return error_set(err, ERROR_USAGE, EPROTO, "STOP has no command number");
     if (number != 0 && !exists(k, number)) {

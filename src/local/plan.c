@@ -200,7 +200,24 @@ static void plan_proc_locks(struct plan *p)
         add(p, (struct step){.kind = STEP_PROC_LOCK, .target = locked[i]});
 }
 
-static void plan_dev(struct plan *p, const struct host *h)
+/* What the sandbox may use of the host's memory: a ceiling bounds its files too. */
+static uint64_t memory_for(const struct spec *spec, const struct host *h)
+{
+    return spec->memory_bytes > 0 && spec->memory_bytes < h->available_bytes ? spec->memory_bytes
+                                                                             : h->available_bytes;
+}
+
+static uint64_t shm_bytes(const struct spec *spec, const struct host *h)
+{
+    const uint64_t memory = memory_for(spec, h), part = memory / 4;
+    const uint64_t least = spec->memory_bytes > 0 && memory / 2 < LIMIT_SHM_MIN_BYTES
+                               ? memory / 2
+                               : LIMIT_SHM_MIN_BYTES;
+
+    return part > least ? part : least;
+}
+
+static void plan_dev(struct plan *p, const struct spec *spec, const struct host *h)
 {
     static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                         "/dev/random", "/dev/urandom", "/dev/tty"};
@@ -209,7 +226,6 @@ static void plan_dev(struct plan *p, const struct host *h)
                                            {"/dev/stdout", "/proc/self/fd/1"},
                                            {"/dev/stderr", "/proc/self/fd/2"},
                                            {"/dev/ptmx", "pts/ptmx"}};
-    uint64_t shm = h->available_bytes / 4;
 
     /* In an image, /dev may hold anything: a tmpfs hides it. */
     add(p, (struct step){
@@ -222,9 +238,7 @@ static void plan_dev(struct plan *p, const struct host *h)
     for (size_t i = 0; i < ARRAY_SIZE(links); i++)
         add(p, (struct step){.kind = STEP_LINK, .target = links[i][0], .source = links[i][1]});
     add(p, (struct step){.kind = STEP_TERMINALS, .target = "/dev/pts"});
-    add(p, (struct step){.kind = STEP_SHM,
-                         .target = "/dev/shm",
-                         .value = shm > LIMIT_SHM_MIN_BYTES ? shm : LIMIT_SHM_MIN_BYTES});
+    add(p, (struct step){.kind = STEP_SHM, .target = "/dev/shm", .value = shm_bytes(spec, h)});
 }
 
 /* The volume to mount after @done of them: outer folders first, or they would hide inner ones. */
@@ -291,9 +305,11 @@ static void plan_locks(struct plan *p, const struct spec *spec)
 int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
                const char *resolv_conf, const uint64_t random[static 2], struct error *err)
 {
-    uint64_t disk = spec->disk_bytes ? spec->disk_bytes : host->available_bytes / 2;
+    uint64_t disk = spec->disk_bytes ? spec->disk_bytes : memory_for(spec, host) / 2;
     int r;
 
+    if (disk < LIMIT_DISK_MIN_BYTES) /* of a ceiling of memory that is as low */
+        disk = LIMIT_DISK_MIN_BYTES;
     p->n = p->text_used = 0;
     p->n_volumes = spec->n_volumes;
     p->report_steps = spec->report_steps;
@@ -317,7 +333,7 @@ int plan_build(struct plan *p, const struct spec *spec, const struct host *host,
         plan_host_root(p, host);
     plan_writable(p, spec);
     add(p, (struct step){.kind = STEP_PROC, .target = "/proc"});
-    plan_dev(p, host);
+    plan_dev(p, spec, host);
     r = plan_volumes(p, spec, host, err);
     if (r < 0)
         return r;

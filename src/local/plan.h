@@ -88,7 +88,8 @@ struct plan {
     uint32_t caller_uid, caller_gid;   /* of the caller, outside */
     uint32_t range_start, range_count;
     size_t n_volumes;
-    bool report_steps; /* the caller wants to hear of each */
+    bool report_steps;                           /* the caller wants to hear of each */
+    uint32_t init_oom_score, commands_oom_score; /* oom_score_adj; the second 0: as the caller's */
     char text[PLAN_TEXT_BYTES];
     size_t text_used;
     bool full; /* a step or text did not fit */

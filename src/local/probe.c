@@ -526,10 +526,26 @@ int probe_host(struct probe_report *ret, struct error *err)
     return r;
 }
 
+/* Anew for what this spec needs, which may be less than all. */
+static void require_group(struct probe_report *report, const struct spec *spec)
+{
+    struct probe_result *group = &report->results[ID_DELEGATED_CGROUP];
+    const struct cgroup_wants wants = cgroup_wants(spec);
+
+    if (group->required || !cgroup_wanted(&wants))
+        return;
+    probe_ceilings(&wants, "the ceilings and prices of this spec can be kept", group);
+    text_make_printable(group->message);
+    text_make_printable(group->remedy);
+    group->required = true;
+    report->n_missing += group->state == PROBE_MISSING;
+}
+
 void probe_require(struct probe_report *report, const struct spec *spec)
 {
     struct probe_result *egress = &report->results[ID_EGRESS];
 
+    require_group(report, spec);
     if (egress->required || (spec->block_network && spec->allow_egress_to.n == 0 &&
                              spec->allow_egress_to_cidrs.n == 0 && spec->publish.n == 0))
         return;

@@ -12,6 +12,7 @@
 #include <sys/utsname.h>
 
 #include "core/spec.h"
+#include "local/cgroup.h"
 #include "local/host.h"
 #include "local/plan.h"
 #include "local/refusal.h"
@@ -55,7 +56,8 @@ int probe_host(struct probe_report *ret, struct error *err);
 /**
  * probe_require() - what @spec needs beyond the default one counts as required from now on
  *
- * That is the way out, if it lets anything pass in or out.
+ * That is the way out, if it lets anything pass in or out, and the control group that its ceilings
+ * and prices need.
  */
 void probe_require(struct probe_report *report, const struct spec *spec);
 
@@ -109,6 +111,7 @@ bool probe_proc_is_masked(void);
 void probe_landlock(const struct probe_context *c, struct probe_result *r);
 void probe_subordinate_ids(const struct probe_context *c, struct probe_result *r);
 void probe_cgroup(const struct probe_context *c, struct probe_result *r);
+void probe_ceilings(const struct cgroup_wants *wants, const char *good, struct probe_result *r);
 void probe_open_files(const struct probe_context *c, struct probe_result *r);
 void probe_filter(const struct probe_context *c, struct probe_result *r);
 void probe_container(const struct probe_context *c, struct probe_result *r);

@@ -161,89 +161,27 @@ void probe_subordinate_ids(const struct probe_context *c, struct probe_result *r
     conclude(r, PROBE_OK, "files of an image can have many owners");
 }
 
-/* The folder of this process's cgroup v2 group; false where there is none. */
-static bool own_cgroup(char *buf, size_t size)
+void probe_ceilings(const struct cgroup_wants *wants, const char *good, struct probe_result *r)
 {
-    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    _cleanup_free_ char *line = NULL;
-    bool found = false;
-    struct statfs fs;
-    size_t room = 0;
+    struct error err = ERROR_INIT;
 
-    while (f && !found && getline(&line, &room, f) > 0)
-        found = strncmp(line, "0::/", 4) == 0;
-    if (f)
-        (void)fclose(f);
-    if (!found)
-        return false;
-    line[strcspn(line, "\n")] = '\0';
-    for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
-        if (statfs(mounts[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
-            return snprintf(buf, size, "%s%s", mounts[i], line + 3) < (int)size;
-    return false;
-}
-
-/* Whether the words of a line have @word among them. */
-static bool has_word(const char *words, const char *word)
-{
-    size_t n = strlen(word);
-
-    for (const char *p = words; (p = strstr(p, word)); p += n)
-        if ((p == words || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\n' || p[n] == '\0'))
-            return true;
-    return false;
-}
-
-static bool may_write(const char *folder, const char *file)
-{
-    char path[4400];
-
-    (void)snprintf(path, sizeof path, "%s/%s", folder, file);
-    return access(path, W_OK) == 0;
-}
-
-/* The controllers of a group, as the kernel lists them. */
-static void read_controllers(const char *folder, char *buf, size_t size)
-{
-    char path[4400];
-
-    (void)snprintf(path, sizeof path, "%s/cgroup.controllers", folder);
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-    buf[n > 0 ? n : 0] = '\0';
-    buf[strcspn(buf, "\n")] = '\0';
+    r->remedy[0] = '\0';
+    r->code = 0;
+    if (cgroup_judge(wants, &err) == 0) {
+        conclude(r, PROBE_OK, "%s", good);
+        return;
+    }
+    r->code = err.code;
+    conclude(r, PROBE_MISSING, "%s", err.message);
+    advise(r, "%s", err.remedy);
 }
 
 void probe_cgroup(const struct probe_context *c, struct probe_result *r)
 {
-    static const char *const wanted[] = {"memory", "cpu", "pids"};
-    static const char loss[] = "so memory and CPU of a whole sandbox cannot be limited";
-    char folder[4096], controllers[256];
+    const struct cgroup_wants wants = {.memory_bytes = 1, .cpu_milli = 1};
 
     (void)c;
-    if (!own_cgroup(folder, sizeof folder)) {
-        conclude(r, PROBE_MISSING, "there is no cgroup v2, %s", loss);
-        advise(r, "Start the host with systemd.unified_cgroup_hierarchy=1");
-        return;
-    }
-    if (!may_write(folder, ".") || !may_write(folder, "cgroup.procs") ||
-        !may_write(folder, "cgroup.subtree_control")) {
-        conclude(r, PROBE_MISSING, "no cgroup is delegated to this user, %s", loss);
-        advise(r, "Start atoll by: systemd-run --user --scope -p Delegate=yes atoll ...");
-        return;
-    }
-    read_controllers(folder, controllers, sizeof controllers);
-    for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
-        if (!has_word(controllers, wanted[i])) {
-            conclude(r, PROBE_MISSING, "the delegated cgroup has no controller for %s, %s",
-                     wanted[i], loss);
-            advise(r, "Delegate the controllers memory, cpu and pids to it, and mount none of them "
-                      "as cgroup v1");
-            return;
-        }
-    conclude(r, PROBE_OK, "a cgroup is delegated (%s)", controllers);
+    probe_ceilings(&wants, "memory and CPU of a whole sandbox can be limited", r);
 }
 
 void probe_open_files(const struct probe_context *c, struct probe_result *r)

@@ -19,7 +19,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/parse.h"
 #include "base/raw_syscall.h"
+#include "local/affinity.h"
+#include "local/cgroup_file.h"
 #include "local/idmap.h"
 #include "local/init_image.h"
 #include "local/landlock.h"
@@ -99,6 +102,7 @@ __attribute__((noreturn)) static void child(const struct sandbox *sb, int init_f
         .init_fd = init_fd,
         .root_fd = -EBADF,
         .net_fd = net_fd,
+        .oom_fd = -EBADF,
         .landlock_abi = sb->landlock_abi,
     };
     static const uint64_t default_action[4] = {0}; /* struct sigaction of the kernel: SIG_DFL */
@@ -109,6 +113,8 @@ __attribute__((noreturn)) static void child(const struct sandbox *sb, int init_f
         (void)raw_syscall(SYS_rt_sigaction, signal, (long)default_action, 0, sizeof(uint64_t), 0);
     for (size_t i = 0; i < ARRAY_SIZE(s.volume_fds); i++)
         s.volume_fds[i] = -EBADF;
+    if (s.plan->commands_oom_score > 0) /* while it belongs to whom this process still is */
+        s.oom_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     setup_run(&s);
@@ -204,6 +210,39 @@ static int make_plan(struct sandbox *sb, const struct spec *spec, const struct p
     return plan_build(sb->plan, spec, host, resolv_conf, random, err);
 }
 
+/* Process 1 may neither be one that the kernel never kills, as a caller may be, nor the one that it
+ * kills first when memory runs out: commands go before it, so that there is somebody left to tell.
+ */
+static void plan_oom_order(struct plan *p)
+{
+    enum { COMMANDS_ABOVE = 100, SCORE_MAX = 1000 };
+    uint64_t own = 0;
+    char text[16];
+
+    (void)cgroup_file_read(AT_FDCWD, "/proc/self/oom_score_adj", text, sizeof text);
+    text[strcspn(text, "\n")] = '\0';
+    if (text[0] != '-')
+        (void)parse_u64(text, 0, SCORE_MAX, &own);
+    p->init_oom_score = (uint32_t)own;
+    p->commands_oom_score =
+        (uint32_t)(own + COMMANDS_ABOVE > SCORE_MAX ? SCORE_MAX : own + COMMANDS_ABOVE);
+}
+
+/* Process 1 waits for the plan: whatever it does from then on counts. */
+static int enter_group(const struct sandbox *sb, const struct spec *spec, struct error *err)
+{
+    int r = cgroup_enter(&sb->group, sb->pid);
+
+    if (r < 0)
+        return error_set(err, ERROR_TERMINAL, -r,
+                         "process 1 cannot enter the control group of its ceilings: %s",
+                         strerror(-r));
+    r = spec->cpu_milli > 0 ? affinity_limit(sb->pid, spec->cpu_milli) : 0;
+    return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "backend.cpu: no CPUs can be chosen: %s",
+                             strerror(-r))
+                 : 0;
+}
+
 /* The processes come first, since they take a while to start: the plan is made
  * meanwhile. */
 static int start(struct sandbox *sb, const struct spec *spec, const struct policy_pool *pool,
@@ -217,7 +256,14 @@ static int start(struct sandbox *sb, const struct spec *spec, const struct polic
         return error_set(err, ERROR_TERMINAL, errno, "out of memory");
     sb->plan = shared;
     sb->landlock_abi = landlock_abi();
-    r = start_processes(sb, out, err);
+    const struct cgroup_wants wants = cgroup_wants(spec);
+    r = cgroup_wanted(&wants) ? cgroup_make(&wants, &sb->group, err) : 0;
+    if (spec->memory_bytes > 0)
+        plan_oom_order(sb->plan);
+    if (r == 0)
+        r = start_processes(sb, out, err);
+    if (r == 0 && sb->group.n > 0)
+        r = enter_group(sb, spec, err);
     if (r == 0)
         r = make_plan(sb, spec, pool, out ? out->reach : NULL, err);
     if (r == 0 && sb->plan->range)
@@ -265,6 +311,7 @@ void sandbox_end(struct sandbox *sb)
             ;
     }
     network_end(sb->network);
+    cgroup_end(&sb->group);
     fd_closep(&sb->pid_fd);
     fd_closep(&sb->link_fd);
     if (sb->plan)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "local/cgroup.h"
 #include "local/network.h"
 #include "local/plan.h"
 #include "local/way_out.h"
@@ -18,6 +19,7 @@ struct sandbox {
     struct network_helper *network; /* owned; NULL before it starts, and with a way out */
     int link_fd;                    /* owned; the socket that init listens on */
     int landlock_abi;
+    struct cgroup group; /* with a ceiling or prices; otherwise there is none */
 };
 
 #define SANDBOX_INIT                                                                               \

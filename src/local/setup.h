@@ -26,6 +26,7 @@ struct setup {
     int init_fd;  /* init's memory file */
     int root_fd;  /* the new root mount; -EBADF before STEP_ROOT */
     int net_fd;   /* a socket on which the network namespace comes */
+    int oom_fd;   /* this process's oom_score_adj, for init; -EBADF: it does without */
     bool planned; /* the plan is made, the ids are mapped */
     int landlock_abi;
     int volume_fds[LIMIT_VOLUMES + 1]; /* mounts the keeper made: volumes, then the image */

@@ -26,7 +26,7 @@
 #include "wire/control.h"
 #include "base/guards.h"
 
-enum { LINK_FD = 3 }; /* where init expects the keeper's socket */
+enum { LINK_FD = 3, OOM_FD = 4 }; /* where init expects the keeper's socket, and its own score */
 
 /* What init needs: marks (SYS_ADMIN), dropping (SETPCAP), other users (SETUID,
  * SETGID, KILL, SYS_PTRACE to read their marks) and terminals that belong to
@@ -174,21 +174,43 @@ int setup_privileges(void)
     return 0;
 }
 
-int setup_init(struct setup *s)
+/* Puts what init inherits where it expects it; all other descriptors will go. */
+static int lay_out(struct setup *s, int link_fd, int oom_fd)
 {
-    char *const argv[] = {(char *)(uintptr_t) "atoll-init", NULL};
-    char *const envp[] = {NULL};
-    /* Lifted first: either may be the very number that the other is to have. */
-    int init_fd = fcntl(s->init_fd, F_DUPFD_CLOEXEC, LINK_FD + 1);
-    int link_fd = fcntl(s->link_fd, F_DUPFD_CLOEXEC, LINK_FD + 1);
+    int last = LINK_FD;
 
-    if (init_fd < 0 || link_fd < 0)
-        return -errno;
     s->link_fd = link_fd;
     if (dup2(link_fd, LINK_FD) < 0)
         return -errno;
-    if (syscall(SYS_close_range, LINK_FD + 1, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) < 0)
+    if (oom_fd >= 0 && dup2(oom_fd, last = OOM_FD) < 0)
         return -errno;
+    return syscall(SYS_close_range, last + 1, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) < 0 ? -errno : 0;
+}
+
+int setup_init(struct setup *s)
+{
+    char own[16], commands[16];
+    char *argv[] = {(char *)(uintptr_t) "atoll-init", NULL, NULL, NULL};
+    char *const envp[] = {NULL};
+    /* Lifted first: each may be the very number that another is to have. */
+    int init_fd = fcntl(s->init_fd, F_DUPFD_CLOEXEC, OOM_FD + 1);
+    int link_fd = fcntl(s->link_fd, F_DUPFD_CLOEXEC, OOM_FD + 1);
+    int oom_fd =
+        s->plan->commands_oom_score > 0 ? fcntl(s->oom_fd, F_DUPFD_CLOEXEC, OOM_FD + 1) : -EBADF;
+
+    if (init_fd < 0 || link_fd < 0)
+        return -errno;
+    if (oom_fd >= 0) {
+        (void)snprintf(own, sizeof own, "%u", s->plan->init_oom_score);
+        (void)snprintf(commands, sizeof commands, "%u", s->plan->commands_oom_score);
+        argv[1] = own;
+        argv[2] = commands;
+        if (write(oom_fd, own, strlen(own)) < 0) /* raised, if anything */
+            return -errno;
+    }
+    int r = lay_out(s, link_fd, oom_fd);
+    if (r < 0)
+        return r;
     (void)syscall(SYS_execveat, init_fd, "", argv, envp, AT_EMPTY_PATH);
     return -errno;
 }

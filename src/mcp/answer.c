@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "mcp/server.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "base/guards.h"
 
 enum { DIGITS = 15 }; /* of a number: as many as a double keeps of what was written */

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "mcp/server.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "toolset/media.h"
 #include "wire/base64.h"
 #include "base/guards.h"

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "mcp/server.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "toolset/texts.h"
 #include "toolset/toolset.h"
 #include "base/guards.h"

@@ -140,10 +140,12 @@ static int take_error(const struct atoll_op *op, struct error *err)
     return e->remedy[0] ? error_remedy(err, "%s", e->remedy) : -e->code;
 }
 
-static void tell_warnings(const struct serving *s, const struct atoll_op *op)
+static void tell_log(const struct serving *s, const struct atoll_op *op)
 {
     for (size_t i = 0; atoll_op_warning(op, i); i++)
         log_write(s->o->log, LOG_LEVEL_WARNING, "mcp", "%s", atoll_op_warning(op, i));
+    for (size_t i = 0; atoll_toolset_note(op, i); i++)
+        log_write(s->o->log, LOG_LEVEL_INFO, "mcp", "%s", atoll_toolset_note(op, i));
 }
 
 static int open_toolsets(const struct serving *s, struct error *err)
@@ -155,7 +157,7 @@ static int open_toolsets(const struct serving *s, struct error *err)
 
         r = op ? atoll_wait(op, ATOLL_FOREVER) : -ENOMEM;
         if (r == 0)
-            tell_warnings(s, op);
+            tell_log(s, op);
         else
             r = take_error(op, err);
         atoll_op_free(op);
@@ -266,7 +268,7 @@ static int close_toolsets(struct serving *s, bool publish, struct error *err)
         int r = op ? atoll_wait(op, ATOLL_FOREVER) : -ENOMEM;
 
         if (r == 0)
-            tell_warnings(s, op);
+            tell_log(s, op);
         else if (ret == 0)
             ret = take_error(op, err);
         atoll_op_free(op);

@@ -14,9 +14,6 @@
 #include "toolset/texts.h"
 #include "base/guards.h"
 
-/* Under an answer the model is told when less than this is left, or than a fifth of the life. */
-#define LITTLE_LIFE_US UINT64_C(120000000)
-
 static const struct tool_action *const actions[] = {
     [TOOL_RUN_COMMAND] = &run_command_action,     [TOOL_READ_FILE] = &read_file_action,
     [TOOL_WRITE_FILE] = &write_file_action,       [TOOL_LIST_DIRECTORY] = &list_directory_action,
@@ -104,7 +101,7 @@ static void life_line(const struct atoll_toolset *t, char *buf, size_t size)
     uint64_t left = provision_left_us(t), minutes = left / 60000000;
 
     buf[0] = '\0';
-    if (!t->sb || t->life_us == 0 || left > LITTLE_LIFE_US || left > t->life_us / 5)
+    if (!provision_little_left(t))
         return;
     if (minutes < 1)
         (void)snprintf(buf, size, "\n%s", TEXT_LITTLE_LIFE_SHORT);
@@ -283,13 +280,16 @@ static void heard(struct tool_call *c)
     const struct session *s = &c->t->sb->session;
     const struct atoll_error *e = atoll_op_error(c->inner);
     const struct atoll_info *info = atoll_op_info(c->inner, 0);
-    bool lost = s->state == SESSION_OVER || (e && e->cls == ATOLL_TERMINAL) ||
+    bool lost = s->state == SESSION_OVER || provision_fenced(c->t) ||
+                (e && e->cls == ATOLL_TERMINAL) ||
                 (info && (strcmp(info->state, "ending") == 0 || strcmp(info->state, "gone") == 0));
 
     if (s->broken && s->state != SESSION_OVER) { /* the loop is about to say why */
         call_soon(c, heard);
         return;
     }
+    if (info)
+        (void)provision_hear(c->t, info);
     atoll_op_free(c->inner);
     c->inner = TAKE_PTR(c->kept);
     c->checked(c, lost);
@@ -297,7 +297,7 @@ static void heard(struct tool_call *c)
 
 void call_check(struct tool_call *c, void (*checked)(struct tool_call *c, bool lost))
 {
-    if (c->t->sb->session.state == SESSION_OVER) {
+    if (c->t->sb->session.state == SESSION_OVER || provision_fenced(c->t)) {
         checked(c, true);
         return;
     }

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "export/export.h"
+#include "toolset/release.h"
 #include "toolset/toolset.h"
 #include "base/guards.h"
 
@@ -21,7 +22,8 @@ struct close_op {
     struct error failure; /* of the exports; code 0: they went well */
     struct atoll_exported *exported;
     size_t n_exported;
-    struct string_list warnings;
+    struct releasing releasing;
+    struct string_list warnings, notes;
 };
 
 static void remove_sandbox(struct close_op *c);
@@ -48,9 +50,11 @@ static void leave(struct close_op *c)
     loop_at(&c->op.a->loop, &c->step, CLOCK_NEVER);
     atoll_op_free(TAKE_PTR(c->inner));
     export_free(TAKE_PTR(c->export));
+    releasing_stop(&c->releasing);
     c->t = NULL;
     t->closing = NULL;
     t->state = TOOLSET_CLOSED;
+    t->attached = false;
     provision_stop(t);
     provision_drop(t);
     if (t->attach_to) /* without memory the text that is there stays */
@@ -69,12 +73,17 @@ static void finish(struct close_op *c)
         op_done(&c->op);
 }
 
-static void warn(struct close_op *c, const char *text)
+static void tell(const struct close_op *c, struct string_list *list, const char *text)
 {
     _cleanup_free_ char *masked = toolset_masked(c->t, text, strlen(text), NULL);
 
     if (masked)
-        (void)string_list_add(&c->warnings, masked);
+        (void)string_list_add(list, masked);
+}
+
+static void warn(struct close_op *c, const char *text)
+{
+    tell(c, &c->warnings, text);
 }
 
 /* --- waiting --- */
@@ -111,10 +120,45 @@ static void removed(struct close_op *c)
     finish(c);
 }
 
+/* --- letting go --- */
+
+static void released(struct releasing *r)
+{
+    struct close_op *c = r->owner;
+
+    if (r->warning)
+        (void)string_list_add(&c->warnings, r->warning);
+    if (r->note)
+        (void)string_list_add(&c->notes, r->note);
+    finish(c);
+}
+
+/* A sandbox that ended, or whose lease another attempt has, needs no letting go. */
+static void release_sandbox(struct close_op *c)
+{
+    struct atoll_toolset *t = c->t;
+    char text[1024];
+
+    if (t->sb) {
+        c->releasing =
+            (struct releasing){.t = t, .owner = c, .done = released, .pause_us = RELEASE_PAUSE_US};
+        releasing_start(&c->releasing);
+        return;
+    }
+    (void)snprintf(text, sizeof text, "%s; nothing was to be released", t->over.message);
+    tell(c, &c->notes, text);
+    finish(c);
+}
+
 static void remove_sandbox(struct close_op *c)
 {
     struct atoll_toolset *t = c->t;
 
+    provision_look(t); /* the exports took their time */
+    if (t->attached) {
+        release_sandbox(c);
+        return;
+    }
     if (!t->sb || t->attach_to) {
         finish(c);
         return;
@@ -208,6 +252,11 @@ static void nothing_to_export(struct close_op *c, const struct string_list *entr
     char paths[320];
 
     list_paths(entries, paths, sizeof paths);
+    if (c->t->attach_to && c->t->over.code != 0) {
+        c->failure = c->t->over;
+        (void)error_context(&c->failure, "nothing was exported of %s", paths);
+        return;
+    }
     (void)error_set(&c->failure, ERROR_TERMINAL, ENOENT,
                     "nothing was exported: no sandbox stands, and these were promised: %s", paths);
     (void)error_remedy(&c->failure, "No tool was called in this run, or its sandbox was lost and "
@@ -303,7 +352,10 @@ static void close_release(struct atoll_op *op)
 
     free_exported(c);
     string_list_done(&c->warnings);
+    string_list_done(&c->notes);
 }
+
+static const struct op_class close_class;
 
 static size_t count(const struct atoll_op *op)
 {
@@ -322,6 +374,13 @@ static const char *warning(const struct atoll_op *op, size_t i)
     const struct close_op *c = (const struct close_op *)op;
 
     return i < c->warnings.n ? c->warnings.items[i] : NULL;
+}
+
+const char *close_note(const struct atoll_op *op, size_t i)
+{
+    const struct close_op *c = (const struct close_op *)op;
+
+    return op_is(op, &close_class) && op->done && i < c->notes.n ? c->notes.items[i] : NULL;
 }
 
 static uint64_t progress(const struct atoll_op *op)

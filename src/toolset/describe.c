@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "toolset/shown.h"
 #include "toolset/texts.h"
 #include "toolset/tools.h"

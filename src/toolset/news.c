@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "toolset/shown.h"
 #include "base/guards.h"
 

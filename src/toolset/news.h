@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "toolset/mask.h"
+#include "core/mask.h"
 
 struct news;
 

@@ -18,6 +18,8 @@
 
 #define OUTPUT_RUN_COMMAND                                                                         \
     "{\"type\":\"object\",\"properties\":{" OUTPUT_ENDED "\"timed_out\":{\"type\":\"boolean\"},"   \
+    "\"applied_timeout_seconds\":{\"type\":\"number\",\"description\":"                            \
+    "\"Most time that the command could have; present when that is less than was asked for\"},"    \
     "\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"},"                           \
     "\"bytes_replaced\":{\"type\":\"boolean\",\"description\":"                                    \
     "\"U+FFFD stands for bytes that are no UTF-8\"},"                                              \

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "base/guards.h"
 
 /* What a program writes in one go may come in several pieces, and is one answer. */

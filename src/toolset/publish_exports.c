@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "toolset/texts.h"
 #include "toolset/toolset.h"
 #include "base/guards.h"

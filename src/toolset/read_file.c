@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "core/limits.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "toolset/media.h"
 #include "toolset/texts.h"
 #include "toolset/toolset.h"

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "client/denials.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "toolset/texts.h"
 #include "base/guards.h"
 

@@ -52,6 +52,7 @@ static void choose_timeout(struct tool_call *c, const struct tool_argument *aske
     const struct toolset_spec *s = &c->t->spec.spec.toolset;
     double us = asked->number * SECOND_US;
 
+    c->asked_us = asked->given ? us : (double)s->default_command_timeout_us;
     if (!asked->given)
         c->timeout_us = s->default_command_timeout_us;
     else if (us >= (double)s->max_command_timeout_us)
@@ -175,18 +176,39 @@ static void add_note(FILE *f, bool *first, const char *note)
     *first = false;
 }
 
+/* What it could have, which may be less than was sent: its sandbox may have had less left. */
+static uint64_t applied_us(const struct tool_call *c)
+{
+    const struct exit_report *x = exec_report(c->inner);
+
+    return x && x->timeout_us > 0 ? x->timeout_us : c->timeout_us;
+}
+
+static void show_timeout(const struct tool_call *c, FILE *f, bool *first)
+{
+    char note[160], seconds[SHOWN_NUMBER_BYTES];
+    uint64_t us = applied_us(c);
+
+    shown_number((double)us / SECOND_US, seconds);
+    (void)snprintf(note, sizeof note, TEXT_NOTE_TIMED_OUT, seconds);
+    add_note(f, first, note);
+    if ((double)us >= c->asked_us)
+        return;
+    shown_number(c->asked_us / SECOND_US, seconds);
+    (void)snprintf(note, sizeof note, TEXT_NOTE_TIMED_OUT_SHORT, seconds);
+    add_note(f, first, note);
+}
+
 /* How it ended, unless that was well. */
 static void show_end(const struct tool_call *c, FILE *f, bool *first)
 {
     const struct exit_report *x = exec_report(c->inner);
-    char note[128], seconds[SHOWN_NUMBER_BYTES];
+    char note[128];
 
     if (!x || x->reason == REASON_ERROR)
         return;
     if (x->reason == REASON_TIMEOUT) {
-        shown_number((double)(x->timeout_us ? x->timeout_us : c->timeout_us) / SECOND_US, seconds);
-        (void)snprintf(note, sizeof note, TEXT_NOTE_TIMED_OUT, seconds);
-        add_note(f, first, note);
+        show_timeout(c, f, first);
         return;
     }
     if (outcome_status(x) != 0) {
@@ -203,8 +225,11 @@ static void show_end(const struct tool_call *c, FILE *f, bool *first)
 static void add_end(struct tool_call *c)
 {
     const struct exit_report *x = exec_report(c->inner);
+    const uint64_t applied = applied_us(c), ms = applied / 1000;
 
     call_fact(c, "timed_out", json_boolean(x && x->reason == REASON_TIMEOUT));
+    if ((double)applied < c->asked_us)
+        call_fact(c, "applied_timeout_seconds", json_real((double)ms / 1000));
     if (!x || (x->reason != REASON_EXITED && x->reason != REASON_OOM))
         return;
     if (x->signal > 0)
@@ -339,12 +364,13 @@ static void done(struct tool_call *c)
     const struct exit_report *x = exec_report(c->inner);
     const struct atoll_error *e = atoll_op_error(c->inner);
 
+    provision_life(c->t, atoll_op_left_us(c->inner));
     if (x && e) /* its output could not be kept */
         call_inner_failed(c);
     else if (x ? !is_whole(x) : e->cls == ATOLL_TERMINAL)
         call_check(c, ended);
     else
-        ended(c, c->t->sb->session.state == SESSION_OVER);
+        ended(c, c->t->sb->session.state == SESSION_OVER || provision_fenced(c->t));
 }
 
 /* What is left of the sandbox's life is all that it can have, in whole seconds where there are
@@ -364,7 +390,7 @@ static bool fit_life(struct tool_call *c)
     return left > 0;
 }
 
-static void begin(struct tool_call *c)
+static void start(struct tool_call *c)
 {
     const char *const argv[] = {"sh", "-c", c->arguments.items[ARGUMENT_COMMAND].text, NULL};
     struct atoll_exec x = {.argv = argv};
@@ -379,6 +405,26 @@ static void begin(struct tool_call *c)
     c->began_us = clock_now_us();
     call_await(c, atoll_exec(c->t->sb, &x), done);
     call_follow(c);
+}
+
+static void life_asked(struct tool_call *c)
+{
+    const struct atoll_info *info = atoll_op_info(c->inner, 0);
+
+    if (info)
+        (void)provision_hear(c->t, info);
+    start(c);
+}
+
+/* Of a standing sandbox somebody may have prolonged the life. */
+static void begin(struct tool_call *c)
+{
+    uint64_t left = provision_left_us(c->t);
+
+    if (c->t->attach_to && left != UINT64_MAX && left < c->timeout_us + MARGIN_US)
+        call_await(c, atoll_inspect(c->t->sb), life_asked);
+    else
+        start(c);
 }
 
 /* It may begin anew on another connection. */

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "atoll.h"
-#include "toolset/buffer.h"
-#include "toolset/mask.h"
+#include "base/buffer.h"
+#include "core/mask.h"
 
 /* What one search may take, however large the tree is. */
 enum {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "base/guards.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024 };

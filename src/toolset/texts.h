@@ -15,7 +15,12 @@
 
 #include <inttypes.h>
 
-#define TEXTS_VERSION 3
+/*
+ * What changed:
+ * 4: when little life is left is told below five minutes or a tenth of the life (before: two
+ *    minutes and a fifth); a timeout that was shorter than was asked for says so.
+ */
+#define TEXTS_VERSION 4
 
 /* --- The fixed part of the descriptions; no network and no names of other tools in them --- */
 
@@ -205,8 +210,10 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
 /* The notes of its last line, a space between two. */
 #define TEXT_NOTE_EXIT      "[exit code: %d]"
 #define TEXT_NOTE_TIMED_OUT "[timed out after %ss]" /* SECONDS */
-#define TEXT_NOTE_MEMORY    "[ended because memory ran out]"
-#define TEXT_NOTE_KILLED    "[ended from outside]"
+#define TEXT_NOTE_TIMED_OUT_SHORT                                                                  \
+    "[that is less than the %ss it was to have: no more could be given]" /* SECONDS */
+#define TEXT_NOTE_MEMORY "[ended because memory ran out]"
+#define TEXT_NOTE_KILLED "[ended from outside]"
 #define TEXT_NOTE_HELD                                                                             \
     "[a background process still holds the output; what it writes from now on is not shown]"
 #define TEXT_NOTE_REFUSED                                                                          \

@@ -108,6 +108,13 @@ static int add_secrets(struct atoll_toolset *t)
 
 /* --- what a model is told --- */
 
+const char *toolset_holder(const struct atoll_toolset *t)
+{
+    const char *owner = t->spec.spec.toolset.owner;
+
+    return t->holder ? t->holder : owner ? owner : "";
+}
+
 const char *toolset_prefix(const struct atoll_toolset *t)
 {
     const char *prefix = t->spec.spec.toolset.tool_prefix;
@@ -245,6 +252,13 @@ const char *atoll_toolset_sandbox(const struct atoll_toolset *t)
                : NULL;
 }
 
+const char *atoll_toolset_note(const struct atoll_op *op, size_t i)
+{
+    const char *note = opening_note(op, i);
+
+    return note ? note : close_note(op, i);
+}
+
 /* --- making one --- */
 
 /* Whether anything is said of a new sandbox, which a standing one cannot follow. */
@@ -310,6 +324,25 @@ static int check_names(const struct atoll_toolset *t, const struct atoll_toolset
     return 0;
 }
 
+/* Whom a run is for, as far as the caller says it. */
+static int set_options(struct atoll_toolset *t, const struct atoll_toolset_options *options,
+                       struct error *err)
+{
+    if (!options)
+        return 0;
+    t->answers_bytes = options->bytes;
+    t->keep_us = options->keep_us;
+    t->lease = options->lease;
+    if (!options->holder)
+        return 0;
+    if (options->holder[0] == '\0' || strlen(options->holder) > LIMIT_TEXT_BYTES) {
+        (void)error_set(err, ERROR_USAGE, EINVAL, "a holder has 1 to %d bytes", LIMIT_TEXT_BYTES);
+        return error_remedy(err, "Name the task, as DAG/RUN/TASK, or leave it out");
+    }
+    t->holder = strdup(options->holder);
+    return t->holder ? 0 : -ENOMEM;
+}
+
 static int fill(struct atoll_toolset *t, const struct atoll_spec *spec,
                 const struct atoll_toolset_options *options, struct error *err)
 {
@@ -324,8 +357,9 @@ static int fill(struct atoll_toolset *t, const struct atoll_spec *spec,
         return -ENOMEM;
     t->spec.given = sandbox ? 0 : spec->given;
     t->spec.spec.owned = !sandbox;
-    t->answers_bytes = options && options->bytes;
-    r = judge(t, spec, err);
+    r = set_options(t, options, err);
+    if (r == 0)
+        r = judge(t, spec, err);
     if (r == 0)
         r = set_backend(t, err);
     if (r == 0)
@@ -346,6 +380,7 @@ static void destroy(struct atoll_toolset *t)
     spec_done(&t->spec.spec);
     mask_free(t->mask);
     free(t->attach_to);
+    free(t->holder);
     free(t->id);
     free(t);
 }

@@ -6,10 +6,12 @@
  * may be given up at any moment.
  *
  *     call.c           the row: begin, end, answers and errors
- *     provision.c      the sandbox: opening, making, losing it
+ *     opening.c        a standing sandbox: reached, attached to, asked what it is
+ *     provision.c      the sandbox: making it, its life, losing it
  *     run_command.c …  one file for each tool
  *     processes.c      what start_process has started
  *     close.c          exports, removal, the end
+ *     release.c        giving the lease of a standing sandbox back
  *
  * Every text that leaves towards a model or in an error goes through the mask first.
  */
@@ -22,7 +24,7 @@
 #include "core/policy.h"
 #include "core/sandbox_id.h"
 #include "toolset/news.h"
-#include "toolset/mask.h"
+#include "core/mask.h"
 #include "toolset/shown.h"
 #include "toolset/tools.h"
 #include "toolset/window.h"
@@ -52,6 +54,7 @@ struct tool_call {
     void (*checked)(struct tool_call *c, bool lost);
 
     /* run_command */
+    double asked_us;     /* that it was to have at most */
     uint64_t timeout_us; /* that applies */
     uint64_t began_us;   /* CLOCK_MONOTONIC; 0: no command of it runs */
     struct news *news;   /* that are kept for who follows it; NULL: nobody; owned */
@@ -89,6 +92,11 @@ struct atoll_toolset {
     struct atoll_toolset *beside; /* a ring of all that one agent has */
     struct atoll_spec spec;
     char *attach_to; /* the sandbox that is used; NULL: its own */
+    char *holder;    /* as atoll_toolset_options.holder; NULL: the owner */
+    uint64_t keep_us;
+    uint32_t lease;      /* as atoll_toolset_options.lease */
+    bool attached;       /* this run has taken a lease, and gives it back */
+    uint32_t generation; /* by which the sandbox in use is acted on; 0: none, or tags */
     char backend[BACKEND_NAME_BYTES_MAX + 1];
     char *id;
     struct mask *mask;
@@ -111,6 +119,9 @@ struct atoll_toolset {
 };
 
 /* --- toolset.c --- */
+
+/** toolset_holder() - who holds a sandbox that is attached to; "" where nobody says whom for */
+const char *toolset_holder(const struct atoll_toolset *t);
 
 /** toolset_prefix() - of the tools' names; NULL: none */
 const char *toolset_prefix(const struct atoll_toolset *t);
@@ -140,9 +151,15 @@ void toolset_mask_error(const struct atoll_toolset *t, struct error *err);
 void toolset_take_error(const struct atoll_toolset *t, const struct atoll_error *from,
                         enum error_class cls, struct error *ret);
 
+/* --- opening.c --- */
+
+/** opening_note() - as atoll_toolset_note() for an open; NULL for any other operation */
+const char *opening_note(const struct atoll_op *op, size_t i);
+
 /* --- provision.c --- */
 
-/** provision_look() - notice that the sandbox has ended: it is forgotten, or t->over is set */
+/** provision_look() - notice that the sandbox has ended, or is held by another: it is forgotten, or
+ *  t->over is set */
 void provision_look(struct atoll_toolset *t);
 
 /** provision_make() - begin to make one, unless that is under way; calls_advance() follows */
@@ -160,6 +177,18 @@ bool provision_renew(struct atoll_toolset *t);
 
 /** provision_drop() - let the handle go; an own sandbox ends, and nothing waits for that */
 void provision_drop(struct atoll_toolset *t);
+
+/** provision_life() - so much is left of its life; UINT64_MAX: nothing new is known */
+void provision_life(struct atoll_toolset *t, uint64_t left_us);
+
+/** provision_hear() - the same from what the sandbox tells of itself; returns what is left */
+uint64_t provision_hear(struct atoll_toolset *t, const struct atoll_info *info);
+
+/** provision_fenced() - whether the lease that the run acts by is over, and the sandbox stands */
+bool provision_fenced(const struct atoll_toolset *t);
+
+/** provision_little_left() - whether so little of its life is left that the model has to know */
+bool provision_little_left(const struct atoll_toolset *t);
 
 /** provision_left_us() - of the sandbox's life; UINT64_MAX: no end is known */
 uint64_t provision_left_us(const struct atoll_toolset *t);
@@ -278,6 +307,9 @@ void processes_end(struct atoll_toolset *t);
 struct atoll_op *processes_take(struct atoll_toolset *t);
 
 /* --- close.c --- */
+
+/** close_note() - as atoll_toolset_note() for a close; NULL for any other operation */
+const char *close_note(const struct atoll_op *op, size_t i);
 
 /** close_continue() - creation, which the close has waited for, is over */
 void close_continue(struct atoll_toolset *t);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "base/guards.h"
 
 /* What is kept of an output: its bytes from..to, which hold no line end at their end. */

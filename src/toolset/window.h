@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "toolset/mask.h"
+#include "core/mask.h"
 #include "toolset/truncate.h"
 
 struct window_request {

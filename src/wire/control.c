@@ -356,6 +356,102 @@ int policy_report_decode(struct reader message, struct policy_report *ret)
     return 0;
 }
 
+const char *lease_state_name(uint32_t state)
+{
+    static const char *const names[] = {
+        [LEASE_NONE] = "none",
+        [LEASE_FREE] = "free",
+        [LEASE_HELD] = "held",
+        [LEASE_KEPT] = "kept",
+    };
+    _Static_assert(ARRAY_SIZE(names) == LEASE__MAX, "a state has no name");
+
+    return state < LEASE__MAX ? names[state] : "?";
+}
+
+void attach_request_encode(struct writer *w, const struct attach_request *x)
+{
+    field_put_string(w, TAG_OWNER, x->owner);
+    field_put_string(w, TAG_HOLDER, x->holder);
+    if (x->keep_us > 0)
+        field_put_u64(w, TAG_LEASE_KEEP_US, x->keep_us);
+}
+
+size_t attach_request_size(const struct attach_request *x)
+{
+    return 3 * (FIELD_HEADER_BYTES + sizeof(uint64_t)) + strlen(x->owner) + strlen(x->holder);
+}
+
+int attach_request_decode(struct reader message, struct attach_request *ret)
+{
+    struct attach_request x = {0};
+    struct field f;
+    bool good = true;
+
+    while (good && field_next(&message, &f)) {
+        if (f.tag == TAG_OWNER)
+            good = (x.owner = field_string(&f)) != NULL;
+        else if (f.tag == TAG_HOLDER)
+            good = (x.holder = field_string(&f)) != NULL;
+        else if (f.tag == TAG_LEASE_KEEP_US)
+            good = field_u64(&f, &x.keep_us);
+    }
+    if (!good || message.bad || !x.owner || !x.holder)
+        return -EPROTO;
+    *ret = x;
+    return 0;
+}
+
+void attach_report_encode(struct writer *w, const struct attach_report *x)
+{
+    field_put_u32(w, TAG_LEASE_GENERATION, x->generation);
+    if (x->left_us != UINT64_MAX)
+        field_put_u64(w, TAG_LEFT_US, x->left_us);
+    if (x->network)
+        field_put_string(w, TAG_NETWORK, x->network);
+    if (x->workdir)
+        field_put_string(w, TAG_WORKDIR, x->workdir);
+}
+
+size_t attach_report_size(const struct attach_report *x)
+{
+    return 4 * (FIELD_HEADER_BYTES + sizeof(uint64_t)) + (x->network ? strlen(x->network) : 0) +
+           (x->workdir ? strlen(x->workdir) : 0);
+}
+
+int attach_report_decode(struct reader message, struct attach_report *ret)
+{
+    struct attach_report x = {.left_us = UINT64_MAX};
+    struct field f;
+    bool good = true;
+
+    while (good && field_next(&message, &f)) {
+        if (f.tag == TAG_LEASE_GENERATION)
+            good = field_u32(&f, &x.generation);
+        else if (f.tag == TAG_LEFT_US)
+            good = field_u64(&f, &x.left_us);
+        else if (f.tag == TAG_NETWORK)
+            good = (x.network = field_string(&f)) != NULL;
+        else if (f.tag == TAG_WORKDIR)
+            good = (x.workdir = field_string(&f)) != NULL;
+    }
+    if (!good || message.bad)
+        return -EPROTO;
+    *ret = x;
+    return 0;
+}
+
+uint64_t left_decode(struct reader message)
+{
+    uint64_t left = UINT64_MAX;
+    struct field f;
+
+    while (field_next(&message, &f))
+        if (f.tag == TAG_LEFT_US && !field_u64(&f, &left))
+            return UINT64_MAX;
+    return left;
+}
+
 const char *ended_by_name(uint32_t by)
 {
     static const char *const names[] = {
@@ -395,6 +491,9 @@ int size_decode(struct reader message, uint16_t *ret_rows, uint16_t *ret_columns
 
 uint32_t message_since(uint16_t type)
 {
+    if ((type >= MSG_ATTACH && type <= MSG_EXPORTED) ||
+        (type >= MSG_ATTACHED && type <= MSG_TAGS_READ))
+        return 3;
     if (type == MSG_POLICY || type == MSG_POLICY_SET)
         return 2;
     return (type >= MSG_OPEN && type <= MSG_CANCEL) || (type >= MSG_DONE && type <= MSG_LISTED);
@@ -403,18 +502,37 @@ uint32_t message_since(uint16_t type)
 const char *message_name(uint16_t type)
 {
     static const char *const names[] = {
-        [MSG_HELLO] = "hello",     [MSG_CREATE] = "create",
-        [MSG_EXEC] = "exec",       [MSG_SIGNAL] = "signal",
-        [MSG_RESIZE] = "resize",   [MSG_INPUT] = "input",
-        [MSG_CREDIT] = "credit",   [MSG_DESTROY] = "destroy",
-        [MSG_OPEN] = "open",       [MSG_DESCRIBE] = "describe",
-        [MSG_INSPECT] = "inspect", [MSG_ENUMERATE] = "enumerate",
-        [MSG_PS] = "ps",           [MSG_STOP] = "stop",
-        [MSG_FILES] = "files",     [MSG_READ] = "read",
-        [MSG_WRITE] = "write",     [MSG_COMMIT] = "commit",
-        [MSG_LIST] = "list",       [MSG_STAT] = "stat",
-        [MSG_PACK] = "pack",       [MSG_UNPACK] = "unpack",
-        [MSG_CANCEL] = "cancel",   [MSG_POLICY] = "policy",
+        [MSG_HELLO] = "hello",
+        [MSG_CREATE] = "create",
+        [MSG_EXEC] = "exec",
+        [MSG_SIGNAL] = "signal",
+        [MSG_RESIZE] = "resize",
+        [MSG_INPUT] = "input",
+        [MSG_CREDIT] = "credit",
+        [MSG_DESTROY] = "destroy",
+        [MSG_OPEN] = "open",
+        [MSG_DESCRIBE] = "describe",
+        [MSG_INSPECT] = "inspect",
+        [MSG_ENUMERATE] = "enumerate",
+        [MSG_PS] = "ps",
+        [MSG_STOP] = "stop",
+        [MSG_FILES] = "files",
+        [MSG_READ] = "read",
+        [MSG_WRITE] = "write",
+        [MSG_COMMIT] = "commit",
+        [MSG_LIST] = "list",
+        [MSG_STAT] = "stat",
+        [MSG_PACK] = "pack",
+        [MSG_UNPACK] = "unpack",
+        [MSG_CANCEL] = "cancel",
+        [MSG_POLICY] = "policy",
+        [MSG_ATTACH] = "attach",
+        [MSG_RELEASE] = "release",
+        [MSG_PRESENT] = "present",
+        [MSG_EXTEND] = "extend",
+        [MSG_TAGS] = "tags",
+        [MSG_SET_TAGS] = "set_tags",
+        [MSG_EXPORTED] = "exported",
     };
 
     return type < sizeof names / sizeof *names ? names[type] : NULL;

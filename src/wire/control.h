@@ -16,7 +16,7 @@
 /* A peer of another major version is refused; a newer minor version only adds fields or types.
  * (A build that speaks an earlier one is what newer clients are tested with.) */
 #ifndef PROTOCOL_MINOR
-#define PROTOCOL_MINOR 2
+#define PROTOCOL_MINOR 3
 #endif
 enum { WIRE_VERSION_MAJOR = 1, WIRE_VERSION_MINOR = PROTOCOL_MINOR };
 
@@ -51,6 +51,15 @@ enum message_type {
     /* since 1.2 */
     MSG_POLICY = 24, /* edits of the network policy; answered by POLICY_SET */
 
+    /* since 1.3: a sandbox that several share */
+    MSG_ATTACH = 25,   /* take the lease for a holder; answered by ATTACHED */
+    MSG_RELEASE = 26,  /* give it back; DONE, also when it was another's */
+    MSG_PRESENT = 27,  /* this connection acts for the holder of a lease; DONE */
+    MSG_EXTEND = 28,   /* another lifetime, from now on; answered by EXTENDED */
+    MSG_TAGS = 29,     /* of a backend that has tags in the place of leases; TAGS_READ */
+    MSG_SET_TAGS = 30, /* all of them anew; DONE */
+    MSG_EXPORTED = 31, /* for the events: a file has left, or could not; DONE */
+
     /* answered or told by a sandbox */
     MSG_CREATED = 32,
     MSG_STARTED = 33, /* with the terminal's descriptor, if there is one */
@@ -67,6 +76,10 @@ enum message_type {
     MSG_FILE = 44,
     MSG_LISTED = 45,
     MSG_POLICY_SET = 46, /* since 1.2: the policy as it is now */
+    MSG_ATTACHED = 47,   /* since 1.3 from here on */
+    MSG_EXTENDED = 48,
+    MSG_LEASE_LOST = 49, /* told, with id 0: the lease that this connection acted by is over */
+    MSG_TAGS_READ = 50,
 
     /* between a keeper and what runs inside only */
     MSG_READY = 64,  /* init runs */
@@ -86,6 +99,8 @@ enum message_type {
     MSG_EGRESS_FAULT = 87, /* from egress: why it cannot go on (wire/fault.h); it exits */
     MSG_FINISH = 88, /* to egress: nobody is inside any more; it passes on what they have sent,
                         and exits */
+    MSG_BUSY = 89,   /* from egress: how many connections to published ports there are, when that
+                        becomes none or is none no more */
 };
 
 /** message_name() - a request's word: "read", "pack"; NULL for what is none */
@@ -222,6 +237,25 @@ enum field_tag {
     TAG_ADD_HOST,          /* repeated, NAME=ADDR: backend.add_hosts */
     TAG_PUBLISHED,         /* repeated, [ADDR:]PORT:PORT with the port that was picked */
     TAG_PROXY_CREDENTIALS, /* absolute path of a file of the host */
+
+    TAG_HOLDER = 240,     /* since 1.3 from here on */
+    TAG_LEASE_GENERATION, /* from 1, higher with each ATTACH; fences those before */
+    TAG_LEASE_STATE,
+    TAG_LEASE_KEEP_US,  /* how long it is kept for its holder once that is gone */
+    TAG_LEASE_UNTIL_US, /* since the epoch: until then it is kept */
+    TAG_LEFT_US,        /* of the lifetime */
+    TAG_DESTROY_FLAGS,
+    TAG_CPU_US, /* used by all that ran inside */
+    TAG_MEMORY_USED_BYTES,
+    TAG_MEMORY_PEAK_BYTES,
+    TAG_EGRESS_SENT_BYTES,
+    TAG_EGRESS_RECEIVED_BYTES,
+    TAG_COST_MICRO,
+    TAG_AUDIT,       /* absolute path of a file of the host */
+    TAG_URL,         /* of EXPORTED */
+    TAG_DIGEST,      /* likewise: sha256:HEX */
+    TAG_CONNECTIONS, /* of BUSY */
+    TAG_OOM_KILLS,
 };
 
 /* The sockets that egress holds inside the sandbox's network, in the order of INSIDE. */
@@ -260,6 +294,7 @@ enum exec_flags {
                                    dropped, no descriptors; answered by STARTED, never by EXITED */
     EXEC_FILES = 1 << 7,        /* between a keeper and init only: serve file operations on the one
                                    descriptor that comes along */
+    EXEC_READ_ONLY = 1 << 8,    /* with EXEC_FILES: what writes is refused with EROFS */
 };
 
 enum signal_flags {
@@ -387,6 +422,48 @@ struct step_report {
 
 void step_report_encode(struct writer *w, const struct step_report *x);
 int step_report_decode(struct reader message, struct step_report *ret);
+
+/* What has become of a sandbox's lease. The words of lease_state_name() are those of users. */
+enum lease_state {
+    LEASE_NONE, /* the sandbox has no owner, or is not shared: nobody can attach */
+    LEASE_FREE,
+    LEASE_HELD,
+    LEASE_KEPT, /* its holder has gone, and may come back until a time */
+    LEASE__MAX,
+};
+
+/** lease_state_name() - "none", "free", "held", "kept" */
+const char *lease_state_name(uint32_t state);
+
+/* ATTACH. */
+struct attach_request {
+    const char *owner, *holder; /* never NULL; empty ones are refused */
+    uint64_t keep_us;           /* 0: free as soon as the connection is gone */
+};
+
+void attach_request_encode(struct writer *w, const struct attach_request *x);
+size_t attach_request_size(const struct attach_request *x);
+int attach_request_decode(struct reader message, struct attach_request *ret);
+
+/* ATTACHED, and of it LEFT_US in EXTENDED and EXITED. */
+struct attach_report {
+    uint32_t generation; /* of the lease, from 1 */
+    uint64_t left_us;    /* of the lifetime; UINT64_MAX: no end, or not known */
+    const char *network; /* as JSON: policy_stamp_decode(); NULL: not known */
+    const char *workdir; /* NULL: not known */
+};
+
+void attach_report_encode(struct writer *w, const struct attach_report *x);
+size_t attach_report_size(const struct attach_report *x);
+int attach_report_decode(struct reader message, struct attach_report *ret);
+
+/** left_decode() - LEFT_US of a message; UINT64_MAX when it has none */
+uint64_t left_decode(struct reader message);
+
+/* DESTROY and EXTEND tell OWNER if the sandbox has one. */
+enum destroy_flags {
+    DESTROY_FORCE = 1 << 0, /* whoever owns or holds it */
+};
 
 /* POLICY_SET: what may be reached from now on. */
 struct policy_report {

@@ -10,7 +10,11 @@
 
 #include "wire/frame.h"
 
-enum { FILE_PATH_BYTES_MAX = 4095 }; /* PATH_MAX of the kernel less its NUL */
+enum {
+    FILE_PATH_BYTES_MAX = 4095, /* PATH_MAX of the kernel less its NUL */
+    FILES_EXIT_SILENT = 3,      /* status of the process that serves them, when nobody asked it
+                                   anything for the time that it was given */
+};
 
 enum file_flags {
     FILE_IN_BAND = 1 << 0,   /* content as INPUT and OUTPUT messages, with credit; otherwise through

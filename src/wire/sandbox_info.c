@@ -52,6 +52,20 @@ static const struct row {
     {TAG_KEEPER_PID, U32, offsetof(struct sandbox_info, keeper_pid)},
     {TAG_LANDLOCK_ABI, U32, offsetof(struct sandbox_info, landlock_abi)},
     {TAG_POLICY_GENERATION, U32, offsetof(struct sandbox_info, policy_generation)},
+    {TAG_HOLDER, TEXT, offsetof(struct sandbox_info, holder)},
+    {TAG_LEASE_STATE, U32, offsetof(struct sandbox_info, lease_state)},
+    {TAG_LEASE_GENERATION, U32, offsetof(struct sandbox_info, lease_generation)},
+    {TAG_LEASE_UNTIL_US, U64, offsetof(struct sandbox_info, lease_until_us)},
+    {TAG_MEMORY_BYTES, U64, offsetof(struct sandbox_info, memory_limit_bytes)},
+    {TAG_CPU_MILLI, U64, offsetof(struct sandbox_info, cpu_milli)},
+    {TAG_CPU_US, U64, offsetof(struct sandbox_info, cpu_us)},
+    {TAG_MEMORY_USED_BYTES, U64, offsetof(struct sandbox_info, memory_used_bytes)},
+    {TAG_MEMORY_PEAK_BYTES, U64, offsetof(struct sandbox_info, memory_peak_bytes)},
+    {TAG_EGRESS_SENT_BYTES, U64, offsetof(struct sandbox_info, egress_sent_bytes)},
+    {TAG_EGRESS_RECEIVED_BYTES, U64, offsetof(struct sandbox_info, egress_received_bytes)},
+    {TAG_COST_MICRO, U64, offsetof(struct sandbox_info, cost_micro)},
+    {TAG_MAX_COST_MICRO, U64, offsetof(struct sandbox_info, max_cost_micro)},
+    {TAG_OOM_KILLS, U32, offsetof(struct sandbox_info, oom_kills)},
 };
 
 static const char *text_at(const struct sandbox_info *x, size_t offset)

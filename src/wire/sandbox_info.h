@@ -33,6 +33,15 @@ struct sandbox_info {
     uint64_t disk_used_bytes, disk_limit_bytes, inodes_used, inodes_limit;
     uint64_t pids_limit;
     uint32_t processes, n_commands, keeper_pid, landlock_abi, policy_generation;
+    const char *holder;                            /* with LEASE_HELD and LEASE_KEPT */
+    uint32_t lease_state, lease_generation;        /* enum lease_state; 0: it was never taken */
+    uint64_t lease_until_us;                       /* LEASE_KEPT: since the epoch */
+    uint64_t memory_limit_bytes, cpu_milli;        /* ceilings; 0: none */
+    uint64_t cpu_us;                               /* used by all that ran inside */
+    uint64_t memory_used_bytes, memory_peak_bytes; /* 0: not measured */
+    uint64_t egress_sent_bytes, egress_received_bytes;
+    uint64_t cost_micro, max_cost_micro; /* millionths of the currency of the prices */
+    uint32_t oom_kills;
     const char *labels[SANDBOX_LABELS_MAX]; /* K=V */
     size_t n_labels;
     const char

@@ -17,10 +17,14 @@
  * held crowd N COUNT     "create" and "destroy" N times with no other sandbox live; COUNT sandboxes
  * that nobody is connected to; the same N times as "create-beside" and "destroy-beside"
  *
+ * held cycles WARM N    WARM sandboxes made and destroyed, then the line "before", then N, then the
+ * line "after"; every other one is owned, the rest are registered. "cycle" is the time of each
+ *
  * Each line of output is "NAME NANOSECONDS". A crowd also gives the lines "none" and "all" when so
- * many are live, and goes on after a line on stdin. What a sandbox's own end would not remove is
- * destroyed whatever happens; should this program be killed, a short lifetime ends it. A failure
- * ends it all with status 1. ATOLL_PROGRAM and ATOLL_STATE_DIR are heeded as ever.
+ * many are live, and goes on after a line on stdin, as cycles does after its lines. What a
+ * sandbox's own end would not remove is destroyed whatever happens; should this program be killed,
+ * a short lifetime ends it. A failure ends it all with status 1. ATOLL_PROGRAM and ATOLL_STATE_DIR
+ * are heeded as ever.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -345,6 +349,34 @@ static int bench_crowd(struct bench *b, int rounds, int count)
     return create_and_destroy(b, rounds, "create-beside", "destroy-beside");
 }
 
+static int one_cycle(struct bench *b, unsigned flags)
+{
+    struct atoll_sandbox *sb = create_sandbox(b->a, flags);
+    int r = sb ? finish_and_free(atoll_destroy(sb), "destroy") : -1;
+
+    atoll_sandbox_free(sb);
+    return r;
+}
+
+static int bench_cycles(struct bench *b, int warm, int rounds)
+{
+    for (int round = 0; round < warm; round++)
+        if (one_cycle(b, round % 2 ? 0 : ATOLL_OWNED) < 0)
+            return -1;
+    (void)puts("before");
+    if (await_line() < 0)
+        return -1;
+    for (int round = 0; round < rounds; round++) {
+        uint64_t began = now_ns();
+
+        if (one_cycle(b, round % 2 ? 0 : ATOLL_OWNED) < 0)
+            return -1;
+        tell("cycle", now_ns() - began);
+    }
+    (void)puts("after");
+    return await_line();
+}
+
 /* As much as the account may have. */
 static void raise_limit(int what)
 {
@@ -372,8 +404,10 @@ static int measure(struct bench *b, int argc, char **argv)
         return bench_keep(b, (const char *const *)(uintptr_t)(argv + 2));
     if (argc == 4 && strcmp(what, "crowd") == 0)
         return bench_crowd(b, number(argv[2], ROUNDS_MAX), number(argv[3], COUNT_MAX));
+    if (argc == 4 && strcmp(what, "cycles") == 0)
+        return bench_cycles(b, number(argv[2], ROUNDS_MAX), number(argv[3], ROUNDS_MAX));
     (void)fputs("usage: held exec N | tool N | files N | read N FILE | keep COMMAND... | "
-                "crowd N COUNT\n",
+                "crowd N COUNT | cycles WARM N\n",
                 stderr);
     return -1;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measurements: each takes an account and returns plain numbers."""
+import json
 import os
 import pwd
 import resource
@@ -35,6 +36,7 @@ class Account:
         self.mcp = folder / "mcp"
         self.net = folder / "net"
         self.lookup = folder / "lookup"
+        self.attach = folder / "attach"
 
     def give(self, path):
         if self.other:
@@ -221,19 +223,20 @@ def crowd(account, rounds, count):
         before = {name: field_kib("/proc/meminfo", {name}) for name in names}
         program.go_on()
         program.expect(lambda line: line == "all")
-        time.sleep(0.5)
+        time.sleep(REST_S)
         kernel = {name: (field_kib("/proc/meminfo", {name}) - before[name]) / count for name in names}
-        processes = held_pss_kib(count) if os.geteuid() == 0 else None
+        processes = held_pss_kib(account, count) if os.geteuid() == 0 else None
         program.go_on()
         program.read_until(lambda line: False)
     return program.medians_ms(), processes, kernel
 
 
-def held_pss_kib(count):
-    """Mean proportional memory of all keepers of held sandboxes, and of their inits, KiB."""
+def held_pss_kib(account, count):
+    """Mean proportional memory of all keepers of the account's held sandboxes, and of their inits, KiB."""
     table = children()
-    inits = {parent: pid for parent, rows in table.items() for pid, name in rows if name == "atoll-init"}
-    keepers, inits = list(inits), list(inits.values())
+    records = (account.folder / "state").glob("sb-*/record.json")
+    keepers = [json.loads(record.read_text())["keeper_pid"] for record in records]
+    inits = [pid for keeper in keepers for pid, name in table.get(keeper, []) if name == "atoll-init"]
     if len(keepers) != count or len(inits) != count:
         raise RuntimeError(f"{len(keepers)} keepers and {len(inits)} inits were found, not {count}")
     return [statistics.mean(field_kib(f"/proc/{pid}/smaps_rollup", {"Pss"}) for pid in pids)

@@ -10,11 +10,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from protocol import (  # noqa: E402
-    FRAME, MORE, PAYLOAD_MAX, WINDOW, Class, Kind, Tag, Type, decode, encode, hello)
+    FRAME, MORE, PAYLOAD_MAX, WINDOW, Class, Kind, Tag, Type, decode_all, encode, hello)
 
 HOW = sys.argv[1]
 FEATURES = "exec stdin signal timeout files ranges list inspect ps reopen".split()
 FIELDS = ("spec.block_network", "spec.env", "backend.image", "backend.sandbox_timeout", "backend.workdir")
+
+TAGGED = {  # ways that begin when the holder has been written: what is there then
+    "keeps its tags": None,
+    "lets another writer win": "airflow_holder=winner",
+    "forgets who has written": "team=x",
+    "damages its tags": "",
+}
+tags = ["team=x", "airflow_owner=a/b", "airflow_network=soon"]
 
 
 def write(data):
@@ -51,7 +59,7 @@ def receive():
         length, kind, flags, number, _ = FRAME.unpack(read(FRAME.size))
         payload += read(length)
         if not flags & MORE:
-            return kind, number, decode(payload)
+            return kind, number, payload
 
 
 def greet(number):
@@ -77,7 +85,8 @@ def greet(number):
     if HOW == "does not greet":
         say(Type.CREATED, number, (Tag.SANDBOX_ID, "x"))
         wait_for_ever()
-    write(FRAME.pack(len(hello(1, 1)), Type.HELLO, 0, number, 0) + hello(1, 1))
+    greeting = hello(1, 3 if HOW in TAGGED else 1)
+    write(FRAME.pack(len(greeting), Type.HELLO, 0, number, 0) + greeting)
     if HOW == "sends a message without an end":
         while True:
             write(FRAME.pack(PAYLOAD_MAX, Type.SANDBOX, MORE, 5, 0) + bytes(PAYLOAD_MAX))
@@ -160,6 +169,20 @@ def list_folder(number):
     say(Type.DONE, number)
 
 
+def tell_tags(number):
+    if HOW == "damages its tags":
+        write(FRAME.pack(11, Type.TAGS_READ, 0, number, 0) + b"damaged tag")
+        return
+    say(Type.TAGS_READ, number, *((Tag.LABEL, tag) for tag in tags))
+
+
+def set_tags(number, fields):
+    tags[:] = [value for tag, value in fields if tag == Tag.LABEL]
+    if TAGGED[HOW]:
+        tags[:] = [t for t in tags if not t.startswith("airflow_holder=")] + [TAGGED[HOW]]
+    say(Type.DONE, number)
+
+
 def destroy(number):
     if HOW != "ends without a word":
         say(Type.ENDED, number, (Tag.ENDED_BY, 0))
@@ -168,11 +191,15 @@ def destroy(number):
 
 def main():
     while True:
-        kind, number, _ = receive()
+        kind, number, payload = receive()
         handle = {Type.HELLO: greet, Type.DESCRIBE: describe, Type.CREATE: create, Type.OPEN: create,
                   Type.EXEC: execute, Type.READ: read_file, Type.LIST: list_folder, Type.DESTROY: destroy}.get(kind)
         if handle:
             handle(number)
+        elif kind == Type.TAGS and HOW in TAGGED:
+            tell_tags(number)
+        elif kind == Type.SET_TAGS and HOW in TAGGED:
+            set_tags(number, decode_all(payload))
         elif kind not in (Type.CREDIT, Type.INPUT, Type.SIGNAL, Type.CANCEL):
             say(Type.ERROR, number, (Tag.ERROR_CLASS, Class.USAGE), (Tag.ERROR_CODE, 38), (Tag.ERROR_MESSAGE, "no"))
 

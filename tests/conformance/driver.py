@@ -17,7 +17,7 @@ from protocol import Closed, Connection, Create, Exec, Keeper, Program, Tag, Typ
 
 ALL_FEATURES = {
     "exec", "stdin", "tty", "signal", "timeout", "detach", "files", "ranges", "list", "pack", "unpack",
-    "inspect", "ps", "reopen", "owner",
+    "inspect", "ps", "reopen", "owner", "lease", "tags",
 }
 
 

@@ -6,6 +6,7 @@
 
 #include "wire/control.h"
 #include "wire/denial.h"
+#include "wire/exported.h"
 #include "base/guards.h"
 
 enum { STRINGS_MAX = 64 };
@@ -105,6 +106,73 @@ static void try_policy(struct reader message)
     free(buf);
 }
 
+static bool same_text(const char *x, const char *y)
+{
+    return x && y ? strcmp(x, y) == 0 : x == y;
+}
+
+static void try_attach(struct reader message)
+{
+    struct attach_request x, y;
+
+    if (attach_request_decode(message, &x) < 0)
+        return;
+    check(x.owner && x.holder);
+    size_t room = attach_request_size(&x);
+    uint8_t *buf = malloc(room);
+    check(buf != NULL);
+    struct writer w = writer_over(buf, room);
+    attach_request_encode(&w, &x);
+    check(!w.bad && attach_request_decode(reader_over(buf, writer_len(&w)), &y) == 0);
+    check(same_text(x.owner, y.owner) && same_text(x.holder, y.holder) && x.keep_us == y.keep_us);
+    free(buf);
+}
+
+static void try_attached(struct reader message)
+{
+    struct attach_report x, y;
+
+    if (attach_report_decode(message, &x) < 0)
+        return;
+    check(left_decode(message) == x.left_us);
+    size_t room = attach_report_size(&x);
+    uint8_t *buf = malloc(room);
+    check(buf != NULL);
+    struct writer w = writer_over(buf, room);
+    attach_report_encode(&w, &x);
+    check(!w.bad && attach_report_decode(reader_over(buf, writer_len(&w)), &y) == 0);
+    check(x.generation == y.generation && x.left_us == y.left_us);
+    check(same_text(x.network, y.network) && same_text(x.workdir, y.workdir));
+    free(buf);
+}
+
+static void try_exported(struct reader message)
+{
+    struct exported_report x, y;
+
+    if (exported_report_decode(message, &x) < 0)
+        return;
+    check(x.path && x.url);
+    size_t room = exported_report_size(&x);
+    uint8_t *buf = malloc(room);
+    check(buf != NULL);
+    struct writer w = writer_over(buf, room);
+    exported_report_encode(&w, &x);
+    check(!w.bad && exported_report_decode(reader_over(buf, writer_len(&w)), &y) == 0);
+    check(strncmp(x.path, y.path, EXPORTED_TEXT_MAX - 1) == 0 && x.bytes == y.bytes);
+    check(!x.message == !y.message && !x.digest == !y.digest);
+    free(buf);
+    char *url = exported_url(x.url), *again = url ? exported_url(url) : NULL;
+    char *text = exported_text(x.path);
+    check(url && again && text);
+    const char *at = strstr(url, "://");
+    check(!at || !memchr(at + 3, '@', strcspn(at + 3, "/?#")));
+    check(strcmp(url, again) == 0); /* nothing is left to be taken out */
+    free(url);
+    free(again);
+    free(text);
+}
+
 static void try_stream(struct reader message)
 {
     struct stream_data x;
@@ -129,6 +197,9 @@ static void try_others(struct reader message)
     (void)size_decode(message, &rows, &columns);
     if (number_decode(message, TAG_ENDED_BY, &v) == 0)
         check(ended_by_name(v) != NULL);
+    if (number_decode(message, TAG_LEASE_STATE, &v) == 0)
+        check(lease_state_name(v) != NULL);
+    (void)left_decode(message);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -140,6 +211,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     try_exit(message);
     try_denials(message);
     try_policy(message);
+    try_attach(message);
+    try_attached(message);
+    try_exported(message);
     try_stream(message);
     try_others(message);
     return 0;

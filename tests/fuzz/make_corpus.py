@@ -259,6 +259,10 @@ PORTS = struct.pack(">HHHH", 40000, 443, 8, 0)
 SEQUENCE = attribute(12, struct.pack(">I", 5))
 
 
+CGROUP2_MOUNT = b"30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+CGROUP1_MOUNTS = (b"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+                  b"35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")
+
 SEEDS = {
     "address": {
         name: text.encode()
@@ -324,6 +328,18 @@ SEEDS = {
         "exited-denial-empty": EXITED + raw(Tag.DENIAL, b""),
         "policy-set": encode((Tag.NETWORK, "{}"), (Tag.POLICY_GENERATION, 2), (Tag.FLOWS_CUT, 1)),
         "policy-set-no-generation": encode((Tag.NETWORK, "{}")),
+        "attach": encode((Tag.OWNER, "a/b"), (Tag.HOLDER, "a/b/c"), (Tag.LEASE_KEEP_US, 2**64 - 1)),
+        "attach-empty-texts": encode((Tag.OWNER, ""), (Tag.HOLDER, "")),
+        "attach-no-holder": encode((Tag.OWNER, "a/b")),
+        "attach-keep-of-four-bytes": encode((Tag.OWNER, "a"), (Tag.HOLDER, "b")) + raw(Tag.LEASE_KEEP_US, bytes(4)),
+        "attached": encode((Tag.LEASE_GENERATION, 1), (Tag.LEFT_US, 5), (Tag.NETWORK, "{}"), (Tag.WORKDIR, "/workspace")),
+        "attached-no-end": encode((Tag.LEASE_GENERATION, 2**32 - 1)),
+        "lease-state": encode((Tag.LEASE_STATE, 4)),
+        "exported": encode((Tag.PATH, "out.csv"), (Tag.URL, "s3://me:p@w@bucket/x?sig=1"), (Tag.SIZE, 2**63),
+                           (Tag.DIGEST, "sha256:" + "0" * 64)),
+        "exported-failed": encode((Tag.PATH, "a"), (Tag.URL, "://@?"), (Tag.ERROR_MESSAGE, "a://b@c?d e://f@g")),
+        "exported-no-url": encode((Tag.PATH, "a")),
+        "exported-long": encode((Tag.PATH, "a" * 5000), (Tag.URL, "b://" + "c@" * 3000)),
     },
     "destination": {
         "empty": b"",
@@ -689,6 +705,20 @@ SEEDS = {
         "answer-switch": http("HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\n\n\x81"),
         "answer-proxy": http("HTTP/1.0 200 Connection established\n\nSSH-2.0-x\n"),
         "answer-bare-lf": b"\7HTTP/1.1 200 OK\n\n",
+    },
+    "cgroup_find": {
+        "unified": b"0::/user.slice/a b\n\0" + CGROUP2_MOUNT,
+        "hybrid": b"4:memory:/jobs/one\n2:cpuacct,cpu:/\n1:name=systemd:/\n0::/\n\0" + CGROUP1_MOUNTS + CGROUP2_MOUNT,
+        "part": b"0::/box/a b/in\n\0" + b"31 22 0:26 /box/a\\040b /my\\040groups rw - cgroup2 none rw\n",
+        "outside": b"0::/../x\n\0" + CGROUP2_MOUNT,
+        "optional-fields": b"0::/\n\0" + b"30 22 0:26 / /c rw shared:1 master:2 - cgroup2 c rw\n",
+        "cut": b"0::/\n\0" + CGROUP2_MOUNT[:-4],
+        "long": b"0::/" + b"a" * 5000 + b"\n\0" + CGROUP2_MOUNT,
+        "long-mount": b"0::/\n\0" + CGROUP2_MOUNT.replace(b"/sys", b"/" + b"s" * 5000),
+        "escapes": b"0::/\n\0" + CGROUP2_MOUNT.replace(b"/sys", b"/\\000\\777\\9\\"),
+        "events": b"low 0\noom 2\noom_kill 3\noom_group_kill 0\n",
+        "control": b"oom_kill_disable 0\nunder_oom 0\noom_kill 18446744073709551616\n",
+        "words": b"cpuset cpu io memory pids\n",
     },
     "netlink": {
         "acknowledged": netlink(2, struct.pack("=i", 0) + bytes(16)),

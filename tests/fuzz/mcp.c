@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "mcp/server.h"
 #include "mcp/stdio.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "base/guards.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

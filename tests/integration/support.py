@@ -91,7 +91,7 @@ def keepers():
     return [p for p in descendants() if p.is_keeper]
 
 
-def _reap_orphans():
+def reap_orphans():
     for process in processes():
         if process.parent == os.getpid() and process.state == "Z" and process.pid not in _held:
             try:
@@ -308,7 +308,7 @@ class SandboxTest(unittest.TestCase):
         """No process that this test started is left, but for those it waits for itself."""
 
         def all_gone():
-            _reap_orphans()
+            reap_orphans()
             return not [p for p in descendants() if p.pid not in _held]
 
         try:

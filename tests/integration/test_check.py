@@ -88,15 +88,16 @@ class Check(CheckTest):
         self.assertIn("recorded", found["summary"])
 
     def test_every_refused_field_says_what_to_change(self):
-        found = self.check("--no-host", "-m", "1G", "--cpu", "2", "--max-cost", "2", "--pids", "100", status=125)
+        found = self.check("--no-host", "-m", "1G", "--cpu", "2", "--max-cost", "2", "--pids", "100",
+                           "--egress-enforcement", "inspect", status=125)
         self.assertFalse(found["ok"])
         refused = {row["field"]: row for row in found["fields"] if row["verdict"] == "refused"}
-        self.assertEqual(set(refused), {"backend.memory", "backend.cpu", "backend.max_cost"})
+        self.assertEqual(set(refused), {"backend.egress_enforcement", "backend.max_cost"})
         for row in refused.values():
             self.assertTrue(row["remedy"])
-        text = self.text("check", "--no-host", "-m", "1G", status=125)
-        self.assertIn("backend.memory refused: ", text)
-        self.assertIn("\u2192 Remove backend.memory", text)
+        text = self.text("check", "--no-host", "--max-cost", "1", status=125)
+        self.assertIn("backend.max_cost refused: ", text)
+        self.assertIn("\u2192 Set backend.prices, or remove backend.max_cost", text)
         self.assertIn("the backend local refuses this spec: 1 field", text)
 
     def test_every_network_but_an_inspected_one_is_enforced(self):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the network policy refused: told after a command, in its result, and in the events of a sandbox."""
+"""What happens to a sandbox: told after a command, in its result, in the events of a sandbox, and in an audit file."""
+import hashlib
 import json
 import os
 import stat
 import subprocess
+import threading
 import time
 import unittest
 
-from support import GONE_S, LIMIT_S, PYTHON, HeldTest, SandboxTest, json_schema, wait_for
+from support import GONE_S, LIMIT_S, PYTHON, HeldTest, SandboxTest, is_root, json_schema, wait_for
 
 # Tries to connect to each HOST:PORT of its arguments, and fails on the first that lets it.
 TRY = """
@@ -108,18 +110,22 @@ class EventsTest(HeldTest):
             json_schema.validate(event, json_schema.load("events"))
         return found
 
+    def refusals(self, *arguments):
+        """Those of what the network policy refused."""
+        return self.events(*(arguments or (self.box,)), "--kind", "egress")
+
     def test_a_refusal_is_one_line_with_its_command(self):
         before = time.time()
         told = self.attempt(ADDRESS)
         self.assertEqual(told.count("\n"), 1, told)
-        (event,) = self.events()
+        (event,) = self.refusals()
         self.assertEqual((event["kind"], event["event"], event["commands"]), ("egress", "denied", [1]))
         self.assertEqual((event["protocol"], event["address"], event["port"]), ("tcp", "192.0.2.9", 8080))
         self.assertIn(event["reason"], told)
         at = time.strptime(event["time"][:19], "%Y-%m-%dT%H:%M:%S")
         self.assertLess(abs(before - (time.mktime(at) - time.timezone)), 60)
         self.attempt(ADDRESS)
-        self.assertEqual([e["commands"] for e in self.events()], [[1], [2]])
+        self.assertEqual([e["commands"] for e in self.refusals()], [[1], [2]])
 
     def test_the_file_is_the_owners_alone_and_goes_with_the_sandbox(self):
         path = self.state / self.box / "events.jsonl"
@@ -157,8 +163,10 @@ class EventsTest(HeldTest):
     def test_one_kind_is_asked_for(self):
         self.attempt(ADDRESS)
         self.good("policy", self.box, "--remove", "example.org")
-        self.assertEqual({e["kind"] for e in self.events()}, {"egress", "policy"})
-        self.assertEqual({e["kind"] for e in self.events(self.box, "--kind", "egress")}, {"egress"})
+        self.assertEqual({e["kind"] for e in self.events()}, {"state", "command", "egress", "policy"})
+        for kind in ("state", "command", "egress", "policy"):
+            self.assertEqual({e["kind"] for e in self.events(self.box, "--kind", kind)}, {kind})
+        self.assertEqual(self.events(self.box, "--kind", "lease"), [])
         (change,) = self.events(self.box, "--kind", "policy")
         self.assertEqual((change["generation"], change["policy"]["allow_egress_to"]), (2, []))
 
@@ -167,14 +175,23 @@ class EventsTest(HeldTest):
         sealed = self.create("--lifetime", "120s")
         self.attempt(ADDRESS)
         self.attempt(ADDRESS, box=other)
-        found = self.events("--kind", "egress")
+        found = self.refusals("--json")
         self.assertEqual({e["id"] for e in found}, {self.box, other})
         self.assertIn(other, self.good("events").decode())
-        self.assertEqual(self.events(sealed), [])
-        self.assertFalse((self.state / sealed / "events.jsonl").exists())
+        self.assertEqual([e["event"] for e in self.events(sealed)], ["created"])
+        self.assertTrue((self.state / sealed / "events.jsonl").exists())
+        times = [e["time"] for e in self.events("--kind", "command")]
+        self.assertEqual(times, sorted(times))
+
+    def test_tags_say_which(self):
+        tagged = self.create("--lifetime", "120s", "--tag", "job=1", "--tag", "team=a")
+        self.create("--lifetime", "120s", "--tag", "job=2")
+        self.assertEqual({e["id"] for e in self.events("--tag", "job=1")}, {tagged})
+        self.assertEqual({e["id"] for e in self.events("--tag", "job=1", "--tag", "team=a")}, {tagged})
+        self.assertEqual(self.events("--tag", "job=3"), [])
 
     def test_following_ends_with_the_sandbox(self):
-        follower = self.begin("events", self.box, "--follow", "--json")
+        follower = self.begin("events", self.box, "--follow", "--json", "--kind", "egress")
         wait_for(lambda: self.follows(follower), "a follower that watches", LIMIT_S)
         self.attempt(ADDRESS)
         self.attempt("192.0.2.10:81")
@@ -186,14 +203,14 @@ class EventsTest(HeldTest):
     def follows(self, follower):
         """Whether it has its connection to the keeper, which it makes after it watches."""
         try:
-            return any("inotify" in os.readlink(f"/proc/{follower.pid}/fd/{fd}")
+            return any("socket" in os.readlink(f"/proc/{follower.pid}/fd/{fd}")
                        for fd in os.listdir(f"/proc/{follower.pid}/fd"))
         except OSError:
             return False
 
     def test_following_ends_when_the_keeper_is_killed(self):
         self.attempt(ADDRESS)
-        follower = self.begin("events", self.box, "--follow", "--json")
+        follower = self.begin("events", self.box, "--follow", "--json", "--kind", "egress")
         wait_for(lambda: self.follows(follower), "a follower that watches", LIMIT_S)
         os.kill(self.keeper_of(self.box), 9)
         done = follower.result()
@@ -205,11 +222,12 @@ class EventsTest(HeldTest):
         self.attempt(ADDRESS)
         done = waiting.result(b"")
         self.assertIn(b"atoll: refused: " + ADDRESS.encode(), done.err)
-        self.assertEqual(sorted(self.events()[0]["commands"]), [1, 2])
+        self.assertEqual(sorted(self.refusals()[0]["commands"]), [1, 2])
 
     def test_what_cannot_be_is_said(self):
         for arguments, words in [
-            (("--follow",), b"--follow needs the ID"),
+            ((self.box, "--tag", "job=1"), b"--tag says which of all"),
+            (("--tag", "job"), b"'job' is not a tag"),
             ((self.box, "--kind", "dns"), b"kind"),
             (("absent",), b"no sandbox is called 'absent'"),
         ]:
@@ -217,6 +235,197 @@ class EventsTest(HeldTest):
                 done = self.atoll("events", *arguments)
                 self.assertEqual(done.status, 125)
                 self.assertIn(words, done.err)
+
+
+class KindsTest(HeldTest):
+    """Every kind of event, by its schema."""
+
+    SECRET = "correct-horse"
+
+    def events(self, *arguments):
+        found = lines(self.good("events", "--json", *arguments))
+        for event in found:
+            json_schema.validate(event, json_schema.load("events"))
+        return found
+
+    def test_commands_are_told_from_start_to_end(self):
+        box = self.create("--lifetime", "120s", "--tag", "job=1", "--name", "told")
+        self.atoll("exec", box, "--", "sh", "-c", "exit 3")
+        self.atoll("exec", "--timeout", "0.2s", box, "--", "sleep", "30")
+        self.atoll("exec", box, "--", "/absent/program")
+        self.good("exec", "--detach", box, "--", "true")
+        wait_for(lambda: len(self.events(box)) == 8, "the end of the detached command", LIMIT_S)
+        created, first, exited, slow, late, absent, detached, over = self.events(box)
+        self.assertEqual((created["event"], created["name"], created["tags"], created["held"]),
+                         ("created", "told", ["job=1"], True))
+        self.assertEqual(created["lifetime"], 120)
+        self.assertEqual((first["event"], first["command"], first["argv"], first["detached"]),
+                         ("started", 1, ["sh", "-c", "exit 3"], False))
+        self.assertEqual((exited["event"], exited["command"], exited["reason"], exited["exit_code"]),
+                         ("exited", 1, "exited", 3))
+        self.assertEqual((slow["event"], slow["command"]), ("started", 2))
+        self.assertEqual((late["reason"], late["status"], late["applied_timeout"]), ("timeout", 124, 0.2))
+        self.assertEqual((absent["event"], absent["argv"], absent["status"]), ("exited", ["/absent/program"], 127))
+        self.assertTrue(detached["detached"])
+        self.assertEqual((over["command"], over["status"]), (4, 0))
+        out = self.good("events", box).decode()
+        for words in (" created as told with job=1; it lives 2 min", " command 1 started: sh -c 'exit 3'",
+                      " command 1 exited with 3 after ", " command 2 timed out after 0.2",
+                      " command 3 could not be started: /absent/program", " command 4 started, detached: true"):
+            self.assertIn(words, out)
+
+    def test_reading_and_writing_files_are_no_commands(self):
+        box = self.create("--lifetime", "120s")
+        self.good("write", box, "a", stdin=b"x")
+        self.good("read", box, "a")
+        self.assertEqual([e["kind"] for e in self.events(box)], ["state"])
+
+    def test_exports_are_told(self):
+        box = self.create("--lifetime", "120s")
+        target = self.folder() / "out"
+        target.mkdir()
+        self.good("write", box, "a b.txt", stdin=b"hello")
+        self.exec(box, "mkdir d; echo x >d/y")
+        self.atoll("export", box, f"a b.txt=file://{target}/x.txt", f"d=file://{target}/d")
+        self.assertEqual(self.atoll("export", box, f"absent=file://{target}/y").status, 125)
+        wait_for(lambda: len(self.events(box, "--kind", "export")) == 3, "three events", LIMIT_S)
+        file, folder, failed = self.events(box, "--kind", "export")
+        digest = "sha256:" + hashlib.sha256(b"hello").hexdigest()
+        self.assertEqual((file["event"], file["path"], file["url"], file["bytes"], file["digest"]),
+                         ("published", "a b.txt", f"file://{target}/x.txt", 5, digest))
+        self.assertEqual((folder["event"], folder["path"], folder["digest"]), ("published", "d", None))
+        self.assertEqual((failed["event"], failed["path"]), ("failed", "absent"))
+        self.assertIn("does not exist", failed["message"])
+        self.assertIn(f" published 'a b.txt' to file://{target}/x.txt (5 B)", self.good("events", box).decode())
+
+    def test_secrets_are_shown_nowhere(self):
+        audit = self.folder() / "audit"
+        self.env["SECRET"] = self.SECRET
+        box = self.create("--lifetime", "120s", "--env", "SECRET", "--audit", str(audit), *ALLOWED)
+        path = self.state / box / "events.jsonl"
+        long = "x" * 4090 + self.SECRET
+        self.good("exec", box, "--", "true", self.SECRET, f"--password={self.SECRET}", self.SECRET * 2)
+        self.good("exec", box, "--", "true", long)
+        self.good("exec", box, "--", "true", *(["y" * 50] * 100), self.SECRET)
+        self.atoll("exec", box, "--", "/absent/" + self.SECRET)
+        self.atoll("exec", box, "--", PYTHON, "-c", TRY, f"{self.SECRET}.test:443")
+        self.good("write", box, self.SECRET, stdin=b"x")
+        target = self.folder()
+        self.atoll("export", box, f"{self.SECRET}=file://{target}/{self.SECRET}")
+        self.atoll("export", box, f"{self.SECRET}/no=file://{target}/{self.SECRET}/x")
+        wait_for(lambda: len(self.events(box, "--kind", "export")) == 2, "the exports", LIMIT_S)
+        self.events(box)
+        kept = path.read_text()
+        for text in (kept, audit.read_text(), self.good("events", box).decode(), self.good("events", "--json").decode()):
+            self.assertNotIn(self.SECRET, text)
+            self.assertNotIn(self.SECRET[:6], text)
+            self.assertNotIn(self.SECRET[-6:], text)
+            self.assertIn("--password=***", text)
+        self.assertIn('"name":"***.test"', kept)
+
+    def test_following_all_picks_up_what_is_made(self):
+        first = self.create("--lifetime", "120s", "--tag", "job=1")
+        follower = self.begin("events", "--follow", "--json", "--tag", "job=1", stdin=subprocess.DEVNULL)
+        told = []
+        reader = threading.Thread(target=lambda: told.extend(json.loads(line) for line in follower.stdout))
+        reader.start()
+        wait_for(lambda: told, "what was there", LIMIT_S)
+        second = self.create("--lifetime", "120s", "--tag", "job=1")
+        other = self.create("--lifetime", "120s", "--tag", "job=2")
+        self.exec(second, "true")
+        self.good("rm", first, second, other)
+        wait_for(lambda: [e["kind"] for e in told].count("end") == 2, "both ends", LIMIT_S)
+        follower.terminate()
+        follower.wait()
+        reader.join()
+        self.assertEqual({e["id"] for e in told}, {first, second})
+        self.assertEqual([e["kind"] for e in told if e["id"] == second], ["state", "command", "command", "end"])
+        for event in told:
+            json_schema.validate(event, json_schema.load("events"))
+
+    def test_a_line_is_there_before_create_answers(self):
+        for _ in range(5):
+            box = self.create("--lifetime", "120s")
+            self.assertEqual([e["event"] for e in lines((self.state / box / "events.jsonl").read_text())], ["created"])
+
+
+class AuditTest(HeldTest):
+    def audited(self, path):
+        found = lines(path.read_text())
+        for event in found:
+            json_schema.validate(event, json_schema.load("events"))
+            self.assertRegex(event["id"], r"^sb-[a-z2-7]{26}$")
+        return found
+
+    def test_it_outlives_the_sandbox(self):
+        path = self.folder() / "audit"
+        box = self.create("--lifetime", "120s", "--audit", str(path))
+        self.exec(box, "true")
+        kept = lines((self.state / box / "events.jsonl").read_text())
+        self.assertEqual([{k: v for k, v in e.items() if k != "id"} for e in self.audited(path)], kept)
+        self.good("rm", box)
+        self.assertEqual([(e["kind"], e["event"]) for e in self.audited(path)],
+                         [("state", "created"), ("command", "started"), ("command", "exited"), ("end", "ended")])
+        self.assertEqual(self.audited(path)[-1]["by"], "destroyed")
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        self.assertEqual(path.stat().st_uid, os.geteuid())
+
+    def test_a_run_is_audited_too(self):
+        path = self.folder() / "audit"
+        done = self.run_atoll("--audit", str(path), "--", "sh", "-c", "exit 4")
+        self.assertEqual((done.status, done.err), (4, b""))
+        found = self.audited(path)
+        self.assertEqual([(e["kind"], e["event"]) for e in found],
+                         [("state", "created"), ("command", "started"), ("command", "exited"), ("end", "ended")])
+        self.assertEqual((found[0]["held"], found[2]["exit_code"]), (False, 4))
+
+    def test_many_write_to_one_file(self):
+        path = self.folder() / "audit"
+        runs = [self.start("--audit", str(path), "--", "sh", "-c", "true " + "x" * 3000) for _ in range(8)]
+        for run in runs:
+            self.assertEqual(run.result().status, 0)
+        found = self.audited(path)
+        self.assertEqual((len(found), len({e["id"] for e in found})), (32, 8))
+
+    def test_a_caller_that_is_killed_leaves_an_end(self):
+        path = self.folder() / "audit"
+        client = self.start("--audit", str(path), "--", "sleep", "60")
+        wait_for(lambda: path.exists() and "started" in path.read_text(), "the command", LIMIT_S)
+        client.kill()
+        wait_for(lambda: "ended" in path.read_text(), "the end", GONE_S)
+        self.assertEqual(self.audited(path)[-1]["by"], "caller_died")
+
+    def test_a_file_of_the_spec_is_found_from_there(self):
+        folder = self.folder()
+        (folder / "box.yaml").write_text("version: 1\nbackend:\n  audit: audit.jsonl\n")
+        done = self.run_atoll("--spec", str(folder / "box.yaml"), "--", "true")
+        self.assertEqual((done.status, done.err), (0, b""))
+        self.assertEqual(len(self.audited(folder / "audit.jsonl")), 4)
+
+    def test_what_cannot_be_written_is_refused_before_there_is_a_sandbox(self):
+        folder = self.folder()
+        (folder / "link").symlink_to(folder / "target")
+        os.mkfifo(folder / "fifo")
+        for path, words in [(folder / "absent/audit", "is not there"), (folder, "is not a regular file"),
+                            (folder / "link", "is not a regular file"), (folder / "fifo", "is not a regular file")]:
+            with self.subTest(path):
+                self.assert_refused(self.atoll("create", "--audit", str(path)), words)
+                self.assert_refused(self.run_atoll("--audit", str(path), "--", "true"), words)
+        self.assertFalse((folder / "target").exists())
+        self.assertEqual(self.listed(), [])
+
+    @unittest.skipIf(is_root(), "root may write everywhere")
+    def test_a_folder_of_somebody_else_is_refused(self):
+        self.assert_refused(self.run_atoll("--audit", "/etc/audit-of-atoll", "--", "true"),
+                            "/etc/audit-of-atoll", "Permission denied", "Set backend.audit to a file")
+
+    def test_other_backends_refuse_it(self):
+        path = self.folder() / "audit"
+        for backend in ("modal", "islo", "boat", "sbx", "opensandbox", "openshell", "kubernetes"):
+            (path.parent / "box.yaml").write_text(f"version: 1\nbackend:\n  name: {backend}\n  audit: {path}\n")
+            done = self.atoll("check", "--json", "--spec", str(path.parent / "box.yaml"))
+            rows = {row["field"]: row for row in json.loads(done.out)["fields"]}
+            self.assertEqual(rows["backend.audit"]["verdict"], "refused", backend)
 
 
 if __name__ == "__main__":

@@ -316,7 +316,7 @@ class Finding(HeldTest):
         self.assert_refused(self.atoll("create", "--backend", "modal"), "modal")
 
     def test_what_is_refused_is_what_check_refuses(self):
-        for option in (("--memory", "512M"), ("--cpu", "2"), ("--egress-enforcement", "inspect")):
+        for option in (("--max-cost", "1"), ("--egress-enforcement", "inspect")):
             with self.subTest(option=option):
                 self.assert_refused(self.atoll("create", *option), "backend")
         self.assertEqual(self.listed(), [])
@@ -372,7 +372,9 @@ class Finding(HeldTest):
         c = self.create("--tag", "job=2", "--owner", "me")
         self.assertEqual(self.json("rm", "--tag", "job=1", "--owner", "me")["removed"], [b])
         self.assertEqual(self.good("rm", "--tag", "job=9"), b"")
-        self.assertEqual(self.good("rm", "--tag", "job=1", c), b"")
+        self.assertEqual(self.good("rm", "--tag", "job=1", "--owner", "me", c), b"")
+        self.assertEqual(self.listed(), [a])
+        self.assertEqual(self.good("rm", "--tag", "job=1"), b"")
         self.assertEqual(self.listed(), [])
         self.assert_refused(self.atoll("rm"), "not said which")
         self.assertNotEqual(a, b)

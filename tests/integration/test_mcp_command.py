@@ -81,7 +81,7 @@ class Refusals(CommandTest):
     def test_what_could_not_be_made_is_refused_before_anything_starts(self):
         self.assert_mcp_refused(["--backend", "modal"], "modal", "not built into this program")
         self.assert_mcp_refused(["--backend", "locl"], "locl", "local")
-        self.assert_mcp_refused(["--memory", "1G"], "backend.memory")
+        self.assert_mcp_refused(["--max-cost", "1"], "backend.max_cost")
         self.assert_mcp_refused(["--volume", "/nowhere/at-all:/data"], "/nowhere/at-all")
         self.assert_mcp_refused(["--spec", "/nowhere/at-all"], "spec file '/nowhere/at-all'")
         spec = self.write("version: 1\nbackend:\n  memry: 1G\n")

@@ -100,7 +100,7 @@ class Greeting(ProtocolTest):
 
     def test_an_unknown_operation_is_refused_and_unknown_fields_are_not(self):
         keeper = self.keeper((Tag.HOSTNAME, "box"), (60000, 7))
-        keeper.send(31, 77)
+        keeper.send(200, 77)
         self.refused(keeper, 77, errno.ENOSYS)
         self.assertEqual(keeper.run("hostname"), (0, "box\n"))
 

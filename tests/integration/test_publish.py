@@ -139,6 +139,8 @@ while chunk := s.recv(1 << 20):
 print(got)
 """)
         self.assertEqual(done.stdout, f"{n}\n", done.stderr)
+        (used,) = json.loads(self.atoll("stats", box, "--json"))["sandboxes"]
+        self.assertEqual(used["egress_bytes"], {"sent": n, "received": n})
 
     def test_a_port_in_use(self):
         _, ((_, port),) = self.published("--publish", "0:80")

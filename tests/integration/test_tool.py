@@ -200,7 +200,8 @@ class Calls(ToolTest):
         self.assertEqual(answer, "(no output)\n[timed out after 0.2s]")
         answer = self.answer("run_command", {"command": "sleep 100", "timeout_seconds": 99},
                              "--default-command-timeout", "200ms", "--max-command-timeout", "300ms")
-        self.assertEqual(answer, "(no output)\n[timed out after 0.3s]")
+        self.assertEqual(answer, "(no output)\n[timed out after 0.3s] "
+                         "[that is less than the 99s it was to have: no more could be given]")
         self.assert_refused(self.call("list_directory", None, "--max-command-timeout", "10s"),
                             "--max-command-timeout", "longer than max_command_timeout")
 
@@ -291,7 +292,7 @@ class Descriptions(ToolTest):
         self.assertNotIn("/tmp/somewhere", text)
 
     def test_what_the_backend_cannot_enforce_is_refused(self):
-        cases = (("--egress-enforcement", "inspect", "egress_enforcement"), ("--memory", "1G", "memory"),
+        cases = (("--egress-enforcement", "inspect", "egress_enforcement"), ("--max-cost", "1", "max_cost"),
                  ("--backend", "nowhere", "nowhere"))
         for option, value, word in cases:
             self.assert_refused(self.atoll("tool", "--describe", option, value), word)

@@ -295,7 +295,7 @@ class OnABackend(FakeTest, PublishTest):
 
     def test_one_that_was_made_by_others_and_is_lost_ends_the_run(self):
         self.script(read={"silent": True, "ended": EndedBy.KILLED})
-        tools = self.promise({"r": "r"}, {"toolset.attach_to": "fake:one"})
+        tools = self.promise({"r": "r"}, {"toolset.attach_to": "fake:one", "toolset.owner": "me"})
         self.assert_terminal(tools.call, TOOL, "{}", words=["fake:one", "has ended"])
         self.assertEqual(self.found(), {})
 

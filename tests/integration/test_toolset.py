@@ -14,6 +14,8 @@ BASE = ["run_command", "read_file", "write_file", "list_directory"]
 REPLACED = "[sandbox was replaced; files from earlier calls are gone]"
 MARKER = "[... earlier output truncated]"
 SECRET = "correct-horse-battery"
+ATTACHED = {"toolset.attach_to": "fake:one", "toolset.owner": "me"}
+ATTACH, RELEASE = ["tags", "set_tags", "tags"], ["tags", "set_tags"]  # what is asked where tags stand for a lease
 DENY_ALL = '{"allow_egress_to":[],"allow_egress_to_cidrs":[],"block_network":true}'
 
 
@@ -180,7 +182,9 @@ class RunCommand(FakeTest):
     def test_the_timeout_that_was_applied_is_told(self):
         for us, shown in ((23_000_000, "23"), (2_500_000, "2.5")):
             answer = self.answer({"reason": Reason.TIMEOUT, "signal": 9, "applied_us": us}, timeout_seconds=60)
-            self.assertEqual(answer.text, f"(no output)\n[timed out after {shown}s]")
+            self.assertEqual(answer.text, f"(no output)\n[timed out after {shown}s] "
+                             "[that is less than the 60s it was to have: no more could be given]")
+            self.assertEqual(answer.facts["applied_timeout_seconds"], us / 1e6)
 
     def test_a_signal_is_told_as_a_shell_does(self):
         self.assertEqual(self.answer({"signal": 11}).text, "(no output)\n[exit code: 139]")
@@ -438,15 +442,15 @@ class Lifecycle(FakeTest):
 
     def test_little_life_is_told_below_every_answer(self):
         self.script(inspect={"life_s": 90, "age_s": 3000})
-        tools = self.opened(settings={"toolset.attach_to": "fake:one"})
+        tools = self.opened(settings=ATTACHED)
         line = "[the sandbox has about 1 minute left; finish what matters]"
         self.assertEqual(tools.call("run_command", command="x").text, f"(no output)\n{line}")
         self.assertEqual(tools.call("write_file", path="a", content="").text, f"Wrote 0 bytes to 'a'.\n{line}")
 
     def test_enough_life_is_no_matter(self):
-        for life in ({"life_s": 200, "age_s": 3000}, {"life_s": 100, "age_s": 10}, {}):
+        for life in ({"life_s": 301, "age_s": 3000}, {"life_s": 200, "age_s": 1700}, {"life_s": 100, "age_s": 10}, {}):
             self.script(inspect=life)
-            tools = self.opened(settings={"toolset.attach_to": "fake:one"})
+            tools = self.opened(settings=ATTACHED)
             self.assertEqual(tools.call("run_command", command="x").text, "(no output)")
             tools.close(True)
 
@@ -674,14 +678,14 @@ class Standing(FakeTest):
     """A sandbox that somebody else made (Q)."""
 
     def attach(self, **settings):
-        return self.opened(settings={"toolset.attach_to": "fake:one"} | settings)
+        return self.opened(settings=ATTACHED | settings)
 
     def test_it_is_used_and_left_as_it_is(self):
         tools = self.attach()
         self.assertEqual((tools.id, tools.sandbox), ("sandbox-fake", "fake:one"))
         tools.call("run_command", command="x")
         tools.close(True)
-        self.assertEqual(self.kinds(), ["open", "inspect", "exec"])
+        self.assertEqual(self.kinds(), ["open", *ATTACH, "inspect", "exec", *RELEASE])
         self.assertEqual({row["sandbox"] for row in self.requests()}, {"one"})
 
     def test_the_caller_may_name_it_too(self):
@@ -689,19 +693,19 @@ class Standing(FakeTest):
         self.assertEqual(tools.sandbox, "fake:two")
 
     def test_its_owner_has_to_be_the_runs(self):
-        for owner, claimed, words in (("a", "b", ["'a'", "'b'"]), ("a", None, ["'a'", "nobody"]), (None, "b", ["nobody", "'b'"])):
-            self.script(inspect={"owner": owner} if owner else {})
+        for owner, claimed, words in (("a", "b", ["'a'", "'b'"]), ("a", None, ["owner is needed"]), (None, "b", ["owner"])):
+            self.write_tags("one", *([f"airflow_owner={owner}"] if owner else []))
             settings = {"toolset.attach_to": "fake:one"} | ({"toolset.owner": claimed} if claimed else {})
             tools = self.toolset(settings=settings)
-            self.assert_terminal(tools.open, words=words)
+            self.assert_terminal(tools.open, words=["fake:one", *words])
             self.assertIsNone(tools.sandbox)
-        self.script(inspect={"owner": "a"})
+        self.write_tags("one", "airflow_owner=a")
         self.attach(**{"toolset.owner": "a"})
         self.assertEqual(self.kinds("exec", "destroy"), [])
 
     def test_one_that_is_not_there_is_terminal(self):
         self.script(open={"error": {"message": "no such sandbox"}})
-        self.assert_terminal(self.toolset(settings={"toolset.attach_to": "fake:gone"}).open, words=["fake:gone", "no such sandbox"])
+        self.assert_terminal(self.toolset(settings=ATTACHED | {"toolset.attach_to": "fake:gone"}).open, words=["fake:gone", "no such sandbox"])
 
     def test_what_is_no_id_is_refused_at_once(self):
         self.assert_usage(self.toolset, settings={"toolset.attach_to": "NO:THING"}, words=["NO:THING"])
@@ -723,7 +727,7 @@ class Standing(FakeTest):
 
     def test_its_description_says_what_is_known(self):
         self.script(inspect={"life_s": 1805, "network": DENY_ALL})
-        tools = self.toolset(settings={"toolset.attach_to": "fake:one"})
+        tools = self.toolset(settings=ATTACHED)
         before = tools.tools["run_command"]["description"]
         self.assertIn("set up by an earlier task", before)
         self.assertNotIn("etwork", before)
@@ -736,18 +740,17 @@ class Standing(FakeTest):
 
     def test_an_unreadable_policy_is_not_known_and_warned_of(self):
         self.script(inspect={"network": "[1, 2]"})
-        tools = self.toolset(settings={"toolset.attach_to": "fake:one"})
+        tools = self.toolset(settings=ATTACHED)
         (warning,) = tools.open().warnings
         self.assertIn("[1, 2]", warning)
         self.assertIn("not recorded", tools.tools["run_command"]["description"])
 
-    def test_a_backend_that_describes_nothing_can_be_used_without_an_owner(self):
+    def test_a_backend_that_describes_nothing_can_be_used(self):
         self.script(inspect={"error": {"cls": Class.USAGE, "code": 38, "message": "not here"}})
-        tools = self.toolset(settings={"toolset.attach_to": "fake:one"})
+        tools = self.toolset(sandbox="fake:one")
         self.assertEqual(len(tools.open().warnings), 1)
         tools.close(True)
-        tools = self.toolset(settings={"toolset.attach_to": "fake:one", "toolset.owner": "a"})
-        self.assert_terminal(tools.open, words=["not here"])
+        self.assertEqual(self.toolset(settings=ATTACHED).open().warnings, [])  # its tags say enough
 
     def test_a_command_gets_no_more_time_than_the_sandbox_has(self):
         self.script(inspect={"life_s": 30})
@@ -825,7 +828,7 @@ class Exports(FakeTest):
     def test_a_standing_sandbox_exports_too(self):
         target = self.folder() / "r.txt"
         self.script(read={"data": "result\n"})
-        tools = self.opened(settings={"toolset.attach_to": "fake:one", "toolset.exports": f"r.txt=file://{target}"})
+        tools = self.opened(settings=ATTACHED | {"toolset.exports": f"r.txt=file://{target}"})
         tools.close(True)
         self.assertEqual(target.read_text(), "result\n")
         self.assertEqual(self.kinds("destroy"), [])

@@ -189,7 +189,7 @@ class FakeCommands(FakeTest):
     def test_a_life_whose_end_is_not_known_is_not_told(self):
         for life in ({}, {"life_s": 100}):
             self.script(inspect=life)
-            tools = self.opened(settings={"toolset.attach_to": "fake:one"})
+            tools = self.opened(settings={"toolset.attach_to": "fake:one", "toolset.owner": "me"})
             self.assertEqual("remaining_seconds" in tools.call("run_command", command="x").facts, "life_s" in life)
             tools.close(False)
 

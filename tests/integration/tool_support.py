@@ -90,6 +90,13 @@ class FakeTest(ToolTest):
         rows = {kind: value if isinstance(value, list) else [value] for kind, value in entries.items()}
         (self.desk / "script.json").write_text(json.dumps(rows))
 
+    def write_tags(self, sandbox, *tags):
+        """The tags of a sandbox of the backend; without that it is free, and was made for "me"."""
+        (self.desk / f"tags-{sandbox}.json").write_text(json.dumps(tags))
+
+    def tags(self, sandbox):
+        return json.loads((self.desk / f"tags-{sandbox}.json").read_text())
+
     def requests(self, *kinds):
         """What the backend was asked, in order."""
         path = self.desk / "requests.jsonl"

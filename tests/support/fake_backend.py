@@ -4,7 +4,7 @@
     fake_backend.py FOLDER
 
 FOLDER/script.json has a list for each kind of request ("create", "open", "exec", "read", "write", "list", "stat",
-"inspect", "destroy", "signal"). The first request of a kind, counted over all processes, follows the first entry, the
+"inspect", "destroy", "signal", "tags", "set_tags"). The first request of a kind, counted over all processes, follows the first entry, the
 second one the second; the last entry holds for all that come after. Without a list a request is answered well.
 FOLDER/requests.jsonl gets one line for each request: {"kind", "sandbox", …} with its fields.
 
@@ -15,12 +15,16 @@ An entry is a dictionary:
     ended_when a file: it ends only when that exists, and "ended" is noted like a request
     vanish     the program exits without a word
     id         create: of the sandbox; otherwise "fake1", "fake2", …
-    stdout, stderr, code, signal, reason, applied_us    exec
+    stdout, stderr, code, signal, reason, applied_us, left_s    exec
     early, mute    exec: what it writes as soon as it runs; nobody is told that it does
     data       read: a text
     entries    list: [name, kind] pairs
     size, file_kind    stat; the size is that of the first entry for read, unless given
     owner, network, life_s, age_s, workdir, state       inspect
+    labels     set_tags: these are there a moment later, in the place of those that were written
+
+The tags of a sandbox are a list in FOLDER/tags-SANDBOX.json, which tests may write, too. A sandbox without one has
+those of a free one that was made for "me".
 
 Output and contents have to fit the window of a stream: 256 KiB.
 """
@@ -34,15 +38,17 @@ from pathlib import Path
 from protocol import FRAME, MORE, PAYLOAD_MAX, Class, Exec, Kind, Reason, Tag, Type, decode_all, encode, hello
 
 FOLDER = Path(sys.argv[1])
-FEATURES = "exec stdin signal timeout files ranges list inspect ps reopen".split()
+FEATURES = "exec stdin signal timeout files ranges list inspect ps reopen tags".split()
 FIELDS = """spec.env spec.block_network spec.allow_egress_to spec.allow_egress_to_cidrs spec.private_cidrs spec.owner
     backend.image backend.workdir backend.sandbox_timeout backend.idle_timeout backend.tags toolset.exports""".split()
 KINDS = {
     Type.CREATE: "create", Type.OPEN: "open", Type.EXEC: "exec", Type.READ: "read", Type.WRITE: "write",
-    Type.LIST: "list", Type.STAT: "stat", Type.INSPECT: "inspect", Type.DESTROY: "destroy"}
+    Type.LIST: "list", Type.STAT: "stat", Type.INSPECT: "inspect", Type.DESTROY: "destroy",
+    Type.TAGS: "tags", Type.SET_TAGS: "set_tags"}
 PART = 32000
 
 sandbox = None
+asked = {}  # the last request, as it was noted
 waiting = []  # requests whose answer waits for a file: (file, kind, id, entry)
 ending = []  # ends that wait for a file: (file, by)
 out = bytearray()  # what an answer is made of goes out at once
@@ -111,6 +117,8 @@ def note(kind, pairs):
             row[name] = value
     with open(path, "a") as file:
         file.write(json.dumps(row) + "\n")
+    asked.clear()
+    asked.update({"label": []} | row)
     return before
 
 
@@ -150,6 +158,8 @@ def answer_exec(number, entry):
     stream(number, 1, entry.get("stdout", "").encode("utf-8", "surrogateescape"))
     stream(number, 2, entry.get("stderr", "").encode("utf-8", "surrogateescape"))
     applied = [(Tag.TIMEOUT_US, entry["applied_us"])] if "applied_us" in entry else []
+    if "left_s" in entry:
+        applied.append((Tag.LEFT_US, int(entry["left_s"] * 1_000_000)))
     say(Type.EXITED, number, (Tag.EXIT_CODE, entry.get("code", 0)), (Tag.SIGNAL, entry.get("signal", 0)),
         (Tag.REASON, entry.get("reason", 0)), *applied)
 
@@ -190,13 +200,29 @@ def answer_inspect(number, entry):
     say(Type.SANDBOX, number, *fields)
 
 
+def tags_file():
+    return FOLDER / f"tags-{sandbox}.json"
+
+
+def answer_tags(number, _):
+    path = tags_file()
+    labels = json.loads(path.read_text()) if path.exists() else ["airflow_owner=me"]
+    say(Type.TAGS_READ, number, *((Tag.LABEL, text) for text in labels))
+
+
+def answer_set_tags(number, entry):
+    tags_file().write_text(json.dumps(entry.get("labels") or asked["label"]))
+    say(Type.DONE, number)
+
+
 def answer_destroy(number, _):
     end(number, 0)
 
 
 ANSWERS = {
     "create": answer_create, "open": answer_create, "exec": answer_exec, "read": answer_read, "write": answer_write,
-    "list": answer_list, "stat": answer_stat, "inspect": answer_inspect, "destroy": answer_destroy}
+    "list": answer_list, "stat": answer_stat, "inspect": answer_inspect, "destroy": answer_destroy,
+    "tags": answer_tags, "set_tags": answer_set_tags}
 
 
 def answer(kind, number, entry):
@@ -241,7 +267,7 @@ def cancel(target):
 def handle(kind, number, pairs):
     global sandbox
     if kind == Type.HELLO:
-        send(Type.HELLO, number, hello(1, 1))
+        send(Type.HELLO, number, hello(1, 3))
     elif kind == Type.DESCRIBE:
         describe(number)
     elif kind == Type.CANCEL:

@@ -46,7 +46,9 @@ class CError(Structure):
 
 
 class COptions(Structure):
-    _fields_ = [("sandbox", c_char_p), ("beside", c_void_p), ("bytes", c_bool)]
+    _fields_ = [
+        ("sandbox", c_char_p), ("beside", c_void_p), ("bytes", c_bool), ("holder", c_char_p), ("keep_us", c_uint64),
+        ("lease", c_uint32)]
 
 
 class CTool(Structure):
@@ -129,6 +131,7 @@ FUNCTIONS = {
     "atoll_tool_call": (c_void_p, [c_void_p, c_char_p, c_char_p, c_size_t]),
     "atoll_tool_follow": (c_int, [c_void_p]),
     "atoll_tool_progress": (c_int, [c_void_p, POINTER(CProgress)]),
+    "atoll_toolset_note": (c_char_p, [c_void_p, c_size_t]),
     "atoll_toolset_close": (c_void_p, [c_void_p, c_bool]),
     "atoll_toolset_sandbox": (c_char_p, [c_void_p]),
 }
@@ -268,6 +271,14 @@ class Operation:
     def warnings(self):
         found = []
         while (text := library().atoll_op_warning(self.pointer, len(found))) is not None:
+            found.append(text.decode())
+        return found
+
+    @property
+    def notes(self):
+        """Of an open or close: what is worth a line in a log."""
+        found = []
+        while (text := library().atoll_toolset_note(self.pointer, len(found))) is not None:
             found.append(text.decode())
         return found
 
@@ -436,11 +447,12 @@ class Context:
             raise
         return spec
 
-    def toolset(self, text=None, settings=None, sandbox=None, beside=None, files_as_bytes=False):
+    def toolset(self, text=None, settings=None, sandbox=None, beside=None, files_as_bytes=False, holder=None,
+                keep=0, lease=0):
         """A toolset from a spec as YAML text, and single fields: {"toolset.tool_prefix": "a"}."""
         spec = self._spec(text, settings or {})
         options = COptions(sandbox.encode() if sandbox else None, beside.pointer if beside else None,
-                           files_as_bytes)
+                           files_as_bytes, holder.encode() if holder is not None else None, int(keep * 1_000_000), lease)
         made = c_void_p()
         try:
             self._check(library().atoll_toolset_new, self.pointer, spec, byref(options), byref(made))

@@ -187,7 +187,7 @@ static void another_major_version_is_named(void **state)
     assert_int_equal(session.state, SESSION_OVER);
     assert_string_equal(session.error.message,
                         "the sandbox's keeper speaks version 2.7 of the sandbox protocol, and this "
-                        "program version 1.2");
+                        "program version 1.3");
     assert_int_equal(session.error.cls, ERROR_TERMINAL);
 }
 
@@ -437,7 +437,7 @@ static void one_of_another_version_is_named(void **state)
 {
     (void)state;
     check_loss("stranger", "the backend program 'atoll-backend-stranger' speaks version 9.1 of the "
-                           "sandbox protocol, and this program version 1.2");
+                           "sandbox protocol, and this program version 1.3");
 }
 
 static void one_that_ends_halfway_is_named(void **state)

@@ -180,7 +180,7 @@ static void check_rule(const char *backend, const struct capability_rule *rule)
         (rule->when == WHEN_LACKS && rule->number >= FEATURE__MAX) ||
         (rule->when == WHEN_UNDECLARED && rule->number >= FACT__MAX) ||
         ((rule->when == WHEN_TEXT || rule->when == WHEN_PREFIX || rule->when == WHEN_NAMES ||
-          rule->when == WHEN_NO_MACHINE) &&
+          rule->when == WHEN_OTHER_NAMES || rule->when == WHEN_NO_MACHINE) &&
          !rule->text))
         fail_msg("%s: a condition of %s lacks what it compares with", backend, name);
 }
@@ -236,6 +236,23 @@ static void the_local_backend_keeps_the_default_spec(void **state)
     spec_done(&s);
 }
 
+static void only_what_is_measured_has_a_price(void **state)
+{
+    const struct backend b = find("local");
+    struct spec s = default_spec();
+    struct capability_results results;
+
+    (void)state;
+    add(&s.prices, "cpu_hour=1");
+    add(&s.prices, "gib_hour=1");
+    s.max_cost_micro = 1;
+    assert_true(capability_check(&b.capability, &s, &results));
+    add(&s.prices, "cpu_hours=1");
+    assert_false(capability_check(&b.capability, &s, &results));
+    assert_int_equal(results.n_of[CAPABILITY_REFUSED], 1);
+    spec_done(&s);
+}
+
 static void what_the_local_backend_cannot_keep_becomes_a_problem_each(void **state)
 {
     const struct backend b = find("local");
@@ -245,17 +262,14 @@ static void what_the_local_backend_cannot_keep_becomes_a_problem_each(void **sta
 
     (void)state;
     s.memory_bytes = LIMIT_GIB;
-    s.cpu_milli = 500;
     s.pids = 100;
-    add(&s.prices, "run=1");
+    s.max_cost_micro = 1;
     set(&s.egress_enforcement, "inspect");
     assert_false(capability_check(&b.capability, &s, &results));
     capability_problems(&results, b.name, &problems);
-    assert_int_equal(problems.n, 4);
-    assert_string_equal(problems.items[0].field, "backend.cpu");
-    assert_string_equal(problems.items[1].field, "backend.memory");
-    assert_string_equal(problems.items[2].field, "backend.egress_enforcement");
-    assert_string_equal(problems.items[3].field, "backend.prices");
+    assert_int_equal(problems.n, 2);
+    assert_string_equal(problems.items[0].field, "backend.egress_enforcement");
+    assert_string_equal(problems.items[1].field, "backend.max_cost");
     assert_non_null(strstr(problems.items[1].message, "the backend local refuses it: "));
     assert_non_null(problems.items[1].remedy);
     problems_done(&problems);
@@ -669,12 +683,11 @@ static void a_spec_is_admitted_or_refused_by_its_own_backend(void **state)
 
     (void)state;
     assert_int_equal(backend_admit(&s, NULL, &err), 0);
-    s.memory_bytes = LIMIT_GIB;
-    s.cpu_milli = 500;
+    s.max_cost_micro = 1;
+    add(&s.prices, "run=1");
     assert_int_equal(backend_admit(&s, NULL, &err), -EINVAL);
     assert_int_equal(err.cls, ERROR_USAGE);
-    assert_non_null(strstr(err.message, "backend.memory"));
-    assert_non_null(strstr(err.message, "backend.cpu"));
+    assert_non_null(strstr(err.message, "backend.prices"));
     err = (struct error)ERROR_INIT;
     set(&s.backend, "modal");
     assert_int_equal(backend_admit(&s, NULL, &err), -ENOSYS);
@@ -693,6 +706,7 @@ int main(void)
         cmocka_unit_test(no_rule_stands_behind_one_that_always_holds),
         cmocka_unit_test(the_defaults_state_nothing),
         cmocka_unit_test(the_local_backend_keeps_the_default_spec),
+        cmocka_unit_test(only_what_is_measured_has_a_price),
         cmocka_unit_test(what_the_local_backend_cannot_keep_becomes_a_problem_each),
         cmocka_unit_test(the_local_backend_says_who_keeps_which_network),
         cmocka_unit_test(proxies_are_spoken_to_by_http_alone),

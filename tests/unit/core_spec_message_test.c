@@ -50,6 +50,8 @@ static void make_full(struct spec *s)
     assert_int_equal(string_list_add(&s->add_hosts, "a.example=fd00::1"), 0);
     s->proxy_credentials = strdup("/etc/proxy");
     assert_non_null(s->proxy_credentials);
+    s->audit = strdup("/var/log/audit");
+    assert_non_null(s->audit);
     s->disk_bytes = 5 * LIMIT_GIB;
     s->pids = 100;
     s->lifetime_us = 7;
@@ -84,6 +86,7 @@ static void a_spec_comes_back_as_it_was_sent(void **state)
     assert_int_equal(got.add_hosts.n, 2);
     assert_string_equal(got.add_hosts.items[1], "a.example=fd00::1");
     assert_string_equal(got.proxy_credentials, "/etc/proxy");
+    assert_string_equal(got.audit, "/var/log/audit");
     assert_true(got.disk_bytes == 5 * LIMIT_GIB);
     assert_int_equal(got.pids, 100);
     assert_int_equal(got.lifetime_us, 7);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -297,6 +298,83 @@ static void a_keeper_that_lets_nobody_in_is_listed_without_waiting(void **state)
         assert_int_equal(count_listed(), 1);
 }
 
+/* A folder that was copied here: what its name says and what is written in it differ. */
+static void a_record_from_elsewhere_is_refused_and_left_alone(void **state)
+{
+    const struct state_record mine = record_of(5);
+
+    for (int i = 0; i < 3; i++) {
+        struct state_record r = mine;
+        struct error err;
+        size_t n = 9;
+
+        r.place.host[0] ^= i == 0 ? 1 : 0;
+        r.place.boot[0] ^= i == 1 ? 1 : 0;
+        r.place.uid += i == 2 ? 1 : 0;
+        int fd = publish(&r);
+        assert_int_equal(connect_error(r.id, &err), -EINVAL);
+        assert_int_equal(err.cls, ERROR_USAGE);
+        assert_non_null(strstr(err.message, "another host, start of the host, or user"));
+        assert_int_equal(count_listed(), 0);
+        (void)close(fd); /* nobody listens there any more, and still it is not ours to remove */
+        assert_int_equal(state_sweep(&n, &err), 0);
+        assert_int_equal(n, 0);
+        state_sweep_some(&mine.place, 0);
+        assert_int_equal(count_entries(*state), 1);
+        state_withdraw(r.id);
+    }
+}
+
+static void what_died_keepers_left_goes_a_few_at_a_time(void **state)
+{
+    struct state_record alive = record_of(100);
+    int kept = publish(&alive);
+
+    for (uint64_t i = 0; i < 10; i++) {
+        struct state_record dead = record_of(i);
+
+        (void)close(publish(&dead));
+    }
+    state_sweep_some(&alive.place, 0);
+    size_t left = count_entries(*state);
+    assert_true(left < 11 && left >= 8);
+    for (uint64_t i = 0; i < 30; i++)
+        state_sweep_some(&alive.place, i);
+    assert_int_equal(count_entries(*state), 1);
+    assert_int_equal(count_listed(), 1);
+    (void)close(kept);
+}
+
+static void a_record_is_written_anew(void **state)
+{
+    struct state_record r = record_of(5), *list = NULL;
+    struct error err;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(state_update(&r), -ENOENT);
+    _cleanup_fd_ __attribute__((unused)) int fd = publish(&r);
+    r.expires_at_us = 77;
+    assert_int_equal(state_update(&r), 0);
+    assert_int_equal(state_list(&list, &n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(list[0].expires_at_us, 77);
+    state_records_free(list, n);
+}
+
+static void a_record_half_written_does_not_stand_in_the_way(void **state)
+{
+    struct state_record r = record_of(5);
+
+    int fd = publish(&r);
+    write_file(path_in(*state, r.id, "record.json.new"), "{");
+    assert_int_equal(state_update(&r), 0);
+    write_file(path_in(*state, r.id, "record.json.new"), "{");
+    state_withdraw(r.id);
+    assert_int_equal(count_entries(*state), 0);
+    (void)close(fd);
+}
+
 static void an_id_from_elsewhere_is_refused_by_its_form(void **state)
 {
     struct state_record r = record_of(5);
@@ -307,6 +385,7 @@ static void an_id_from_elsewhere_is_refused_by_its_form(void **state)
     assert_int_equal(err.cls, ERROR_USAGE);
     there.boot[0] ^= 1;
     sandbox_id_make(&there, (const uint64_t[2]){1, 2}, r.id);
+    r.place = there;
     assert_int_equal(connect_error(r.id, &err), -EINVAL);
     assert_int_equal(err.cls, ERROR_USAGE);
     _cleanup_fd_ __attribute__((unused)) int fd =
@@ -525,7 +604,10 @@ static void a_record_that_cannot_be_understood_is_passed_over(void **state)
         assert_int_equal(count_listed(), 0);
     }
     assert_int_equal(count_entries(*state), 1); /* its keeper lives: it is not removed */
-    (void)snprintf(text, sizeof text, "{" FIELDS("1", "h", "1") ",\"later\":[{}]}", r.id);
+    (void)snprintf(text, sizeof text,
+                   "{\"version\":1,\"id\":\"%s\",\"host\":\"%s\",\"boot_id\":\"%s\",\"uid\":%u,"
+                   "\"keeper_pid\":1,\"created_at_us\":1,\"expires_at_us\":0,\"later\":[{}]}",
+                   r.id, r.place.host, r.place.boot, r.place.uid);
     write_file(path_in(*state, r.id, "record.json"), text);
     assert_int_equal(count_listed(), 1); /* what is unknown beside the rest does no harm */
 }
@@ -647,6 +729,40 @@ static void what_a_killed_keeper_left_half_made_is_harmless(void **state)
     assert_int_equal(count_listed(), 2);
 }
 
+static void an_unfinished_folder_goes_when_its_keeper_is_proven_dead(void **state)
+{
+    const struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    struct state_record old = record_of(5), dead = record_of(6), young = record_of(7);
+    struct state_record *all[] = {&old, &dead, &young};
+    struct scene *s = *state;
+    char half[ARRAY_SIZE(all)][128];
+    struct error err = ERROR_INIT;
+    size_t swept = 0;
+    int state_fd = state_folder_open(&err);
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    assert_true(state_fd >= 0);
+    (void)close(state_fd);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    dead.pid = pid;
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        (void)snprintf(half[i], sizeof half[i], "%s/.new-%s", s->folder, all[i]->id);
+        assert_int_equal(mkdir(half[i], 0700), 0);
+    }
+    int folder = open(half[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(state_record_write(folder, &dead), 0);
+    (void)close(folder);
+    assert_int_equal(utimensat(AT_FDCWD, half[0], long_ago, 0), 0);
+    assert_int_equal(state_sweep(&swept, &err), 0);
+    assert_int_equal(swept, 2);
+    assert_int_equal(access(half[0], F_OK), -1);
+    assert_int_equal(access(half[1], F_OK), -1);
+    assert_int_equal(access(half[2], F_OK), 0);
+    assert_int_equal(rmdir(half[2]), 0);
+}
+
 int main(void)
 {
 #define STATE_TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
@@ -655,11 +771,16 @@ int main(void)
         STATE_TEST(what_is_published_can_be_reached),
         STATE_TEST(what_is_withdrawn_is_gone),
         STATE_TEST(the_list_is_by_age),
+        STATE_TEST(an_unfinished_folder_goes_when_its_keeper_is_proven_dead),
         STATE_TEST(one_whose_keeper_died_is_swept_by_the_list),
         STATE_TEST(a_sweep_counts_what_it_removes),
         STATE_TEST(one_whose_keeper_died_is_swept_by_a_client),
         STATE_TEST(one_without_a_socket_is_swept),
         STATE_TEST(a_keeper_that_lets_nobody_in_is_listed_without_waiting),
+        STATE_TEST(a_record_from_elsewhere_is_refused_and_left_alone),
+        STATE_TEST(what_died_keepers_left_goes_a_few_at_a_time),
+        STATE_TEST(a_record_is_written_anew),
+        STATE_TEST(a_record_half_written_does_not_stand_in_the_way),
         STATE_TEST(an_id_from_elsewhere_is_refused_by_its_form),
         STATE_TEST(one_id_is_published_once),
         STATE_TEST(the_folder_is_made_for_its_user_alone),

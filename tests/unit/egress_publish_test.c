@@ -29,6 +29,8 @@ struct scene {
     int inside[PORTS];                /* servers */
     uint16_t port[PORTS], out[PORTS]; /* inside and outside */
     unsigned n_asked;
+    unsigned n_busy;      /* how often it was told … */
+    uint32_t connections; /* … that there are so many */
 };
 
 static struct scene *the_scene;
@@ -38,7 +40,12 @@ void keeper_link_tell(struct egress *e, uint16_t type, uint32_t id, const void *
 {
     (void)e;
     (void)id;
-    (void)payload;
+    if (type == MSG_BUSY) {
+        assert_int_equal(
+            number_decode(reader_over(payload, len), TAG_CONNECTIONS, &the_scene->connections), 0);
+        the_scene->n_busy++;
+        return;
+    }
     assert_int_equal(type, MSG_SOCKETS);
     assert_int_equal(len, 0);
     the_scene->n_asked++;
@@ -151,6 +158,40 @@ static void assert_passes(struct scene *s, int from, int to, const char *text)
     run_until_ready(s, to);
     assert_int_equal(recv(to, buf, sizeof buf - 1, 0), strlen(text));
     assert_string_equal(buf, text);
+}
+
+static void run_until_told(struct scene *s, unsigned n_busy)
+{
+    uint64_t until = clock_after_us(PATIENCE_US);
+
+    while (s->n_busy < n_busy && clock_now_us() < until)
+        turn(s);
+    assert_int_equal(s->n_busy, n_busy);
+}
+
+static void the_first_connection_and_the_end_of_the_last_are_told(void **state)
+{
+    struct scene *s = *state;
+    int outside[2], inside[2];
+
+    give_sockets(s, 40);
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < ARRAY_SIZE(outside); i++) {
+            outside[i] = client(s->out[0]);
+            inside[i] = accept_inside(s, 0);
+        }
+        run_until_told(s, 2 * round + 1);
+        assert_int_equal(s->connections, 1);
+        (void)close(outside[0]);
+        (void)close(inside[0]);
+        (void)close(outside[1]);
+        while (s->e.publish.n > 1)
+            turn(s);
+        assert_int_equal(s->n_busy, 2 * round + 1); /* one is still there */
+        (void)close(inside[1]);
+        run_until_told(s, 2 * round + 2);
+        assert_int_equal(s->connections, 0);
+    }
 }
 
 static void a_connection_leads_to_its_port_inside(void **state)
@@ -321,6 +362,7 @@ static void a_full_table_waits_for_an_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        with_scene(the_first_connection_and_the_end_of_the_last_are_told),
         with_scene(a_connection_leads_to_its_port_inside),
         with_scene(without_a_socket_it_waits_and_asks),
         with_scene(what_does_not_come_is_asked_for_again),

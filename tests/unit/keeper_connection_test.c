@@ -149,6 +149,7 @@ static int end(void **state)
     assert_int_equal(s->keeper.n_commands, 0);
     connections_farewell(&s->keeper);
     stops_done(&s->keeper);
+    events_close(&s->keeper);
     for (int i = 0; i < CLIENTS; i++)
         channel_done(&s->clients[i]);
     channel_done(&s->init);

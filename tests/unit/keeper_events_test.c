@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include "keeper/command.h"
 #include "keeper/events.h"
 #include "keeper/keeper.h"
+#include "wire/exported.h"
 #include "base/guards.h"
 
 /* A keeper with a folder and nothing else, and a reader of that. */
@@ -86,6 +89,7 @@ static int end(void **state)
 
     event_lines_done(&s->lines);
     events_close(&s->keeper);
+    string_list_done(&s->keeper.spec.env);
     fd_closep(&s->keeper.listen_fd);
     fd_closep(&s->folder);
     state_withdraw(s->keeper.id);
@@ -263,6 +267,379 @@ static void half_a_line_waits_for_its_end(void **state)
     assert_int_equal(s->n_read, 1);
 }
 
+/* --- the other kinds --- */
+
+/* Line @n of the file, from 0, or NULL; a new reference. */
+static json_t *line_of_file(const struct scene *s, size_t n)
+{
+    struct stat st;
+    _cleanup_free_ char *text = file(s, &st);
+    const char *p = text;
+
+    for (; p && n > 0; n--) {
+        p = strchr(p, '\n');
+        p = p ? p + 1 : NULL;
+    }
+    return p && *p ? json_loads(p, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+}
+
+static const char *text_at(const json_t *o, const char *key)
+{
+    return json_string_value(json_object_get(o, key));
+}
+
+static void secret(struct scene *s, const char *entry)
+{
+    assert_int_equal(string_list_add(&s->keeper.spec.env, entry), 0);
+}
+
+/* The event of a command with these arguments that starts; a new reference. */
+static json_t *started(struct scene *s, const char **argv, size_t n)
+{
+    const struct exec_request x = {.argv = argv, .n_argv = n, .flags = EXEC_DETACH};
+    struct keeper_command c = {.keeper = &s->keeper, .number = 7};
+
+    c.told = events_arguments(&s->keeper, &x);
+    assert_non_null(c.told);
+    events_command(&s->keeper, "started", &c);
+    free(c.told);
+    return line_of_file(s, 0);
+}
+
+static void a_command_is_told_with_its_masked_arguments(void **state)
+{
+    struct scene *s = *state;
+    const char *argv[] = {"curl", "-H", "Authorization: hunter22", "abc", NULL};
+
+    secret(s, "TOKEN=hunter22");
+    secret(s, "SHORT=abc");
+    json_t *e = started(s, argv, 4);
+    json_t *list = json_object_get(e, "argv");
+    assert_int_equal(json_array_size(list), 4);
+    assert_string_equal(json_string_value(json_array_get(list, 2)), "Authorization: ***");
+    assert_string_equal(json_string_value(json_array_get(list, 3)), "abc"); /* too short */
+    assert_true(json_is_false(json_object_get(e, "argv_cut")));
+    assert_true(json_is_true(json_object_get(e, "detached")));
+    assert_string_equal(text_at(e, "workdir"), "/workspace");
+    assert_int_equal(json_integer_value(json_object_get(e, "command")), 7);
+    json_decref(e);
+}
+
+/* At whatever place of a secret the arguments are cut, no part of it is there. */
+static void a_secret_is_masked_before_arguments_are_cut(void **state)
+{
+    struct scene *s = *state;
+    static char text[EVENTS_ARGUMENTS_MAX + 64];
+
+    secret(s, "TOKEN=QRSTUVWXYZ");
+    for (size_t before = 0; before < 12; before++) {
+        const char *argv[] = {text, "more", NULL};
+        const size_t n = EVENTS_ARGUMENTS_MAX - before;
+        const struct exec_request x = {.argv = argv, .n_argv = 2};
+
+        memset(text, 'a', n);
+        memcpy(text + n, "QRSTUVWXYZ!", 12);
+        _cleanup_free_ char *told = events_arguments(&s->keeper, &x);
+        assert_non_null(told);
+        assert_null(strpbrk(told, "QRSTUVWXYZ"));
+        json_t *o = json_loads(told, 0, NULL);
+        if (before < 8) /* else all of it fits, once it is masked */
+            assert_true(json_is_true(json_object_get(o, "argv_cut")));
+        assert_true(json_string_length(json_array_get(json_object_get(o, "argv"), 0)) <=
+                    EVENTS_ARGUMENTS_MAX);
+        json_decref(o);
+    }
+}
+
+static void many_arguments_are_cut(void **state)
+{
+    struct scene *s = *state;
+    static const char *argv[3000];
+
+    for (size_t i = 0; i < 2999; i++)
+        argv[i] = "x";
+    json_t *e = started(s, argv, 2999);
+    assert_true(json_is_true(json_object_get(e, "argv_cut")));
+    assert_in_range(json_array_size(json_object_get(e, "argv")), 500, 1100);
+    json_decref(e);
+}
+
+static void the_end_of_a_command_is_told(void **state)
+{
+    struct scene *s = *state;
+    struct keeper_command c = {.keeper = &s->keeper, .number = 3, .exited = true, .started = true};
+
+    c.report = (struct exit_report){
+        .exit_code = 3, .wall_us = 1500000, .user_us = 250000, .timeout_us = 60000000};
+    events_command(&s->keeper, "exited", &c);
+    c.report = (struct exit_report){.signal = 9, .reason = REASON_TIMEOUT};
+    events_command(&s->keeper, "exited", &c);
+    c.flags = EXEC_FILES; /* is none of a client */
+    events_command(&s->keeper, "exited", &c);
+    json_t *first = line_of_file(s, 0), *second = line_of_file(s, 1);
+    assert_null(line_of_file(s, 2));
+    assert_string_equal(text_at(first, "reason"), "exited");
+    assert_int_equal(json_integer_value(json_object_get(first, "exit_code")), 3);
+    assert_true(json_real_value(json_object_get(first, "duration")) == 1.5);
+    assert_true(json_real_value(json_object_get(first, "applied_timeout")) == 60);
+    assert_null(json_object_get(first, "argv"));
+    assert_string_equal(text_at(second, "reason"), "timeout");
+    assert_int_equal(json_integer_value(json_object_get(second, "status")), 124);
+    assert_int_equal(json_integer_value(json_object_get(second, "signal")), 9);
+    json_decref(first);
+    json_decref(second);
+}
+
+static void what_comes_from_inside_is_masked_in_every_kind(void **state)
+{
+    struct scene *s = *state;
+    struct stat st;
+
+    secret(s, "TOKEN=hunter22");
+    deny(s, "hunter22.evil.test", 0);
+    _cleanup_free_ char *text = file(s, &st);
+    assert_null(strstr(text, "hunter22"));
+    assert_non_null(strstr(text, "\"name\":\"***.evil.test\""));
+}
+
+/* EXPORTED as a client sends it, to a keeper whose client is gone. */
+static void exported(struct scene *s, const struct exported_report *x)
+{
+    static uint8_t buf[16384];
+    struct connection c = {.keeper = &s->keeper, .gone = true};
+    struct writer w = writer_over(buf, sizeof buf);
+    struct message m = {.type = MSG_EXPORTED, .id = 1};
+
+    exported_report_encode(&w, x);
+    assert_false(w.bad);
+    m.payload = reader_over(buf, writer_len(&w));
+    events_exported(&c, &m);
+}
+
+static void exports_are_told_without_passwords(void **state)
+{
+    struct scene *s = *state;
+
+    secret(s, "TOKEN=hunter22");
+    exported(s, &(struct exported_report){.path = "out/hunter22.csv",
+                                          .url = "s3://me:pw@bucket/x?X-Signature=abc",
+                                          .bytes = 12,
+                                          .digest = "sha256:00"});
+    exported(s, &(struct exported_report){.path = "out",
+                                          .url = "file:///srv/x",
+                                          .message = "to s3://me:pw@bucket/x: no hunter22"});
+    json_t *first = line_of_file(s, 0), *second = line_of_file(s, 1);
+    assert_string_equal(text_at(first, "event"), "published");
+    assert_string_equal(text_at(first, "path"), "out/***.csv");
+    assert_string_equal(text_at(first, "url"), "s3://bucket/x?***");
+    assert_string_equal(text_at(first, "digest"), "sha256:00");
+    assert_string_equal(text_at(second, "event"), "failed");
+    assert_string_equal(text_at(second, "message"), "to s3://bucket/x: no ***");
+    json_decref(first);
+    json_decref(second);
+}
+
+/* Sentences of clients show the end of a long path alone. */
+static void a_secret_that_a_client_has_cut_is_masked(void **state)
+{
+    struct scene *s = *state;
+    static char url[EXPORTED_TEXT_MAX + 8];
+
+    secret(s, "TOKEN=QRSTUVWXYZ");
+    memset(url, 'a', sizeof url - 1);
+    memcpy(url + EXPORTED_TEXT_MAX - 6, "QRSTUVWXYZ", 10); /* the first 5 bytes are sent */
+    exported(s, &(struct exported_report){
+                    .path = "p", .url = url, .message = "no ...VWXYZ/out, nor ...T/VWXYZ"});
+    json_t *e = line_of_file(s, 0);
+    assert_string_equal(text_at(e, "message"), "no ...***/out, nor ...T/VWXYZ");
+    assert_null(strpbrk(text_at(e, "url"), "QRSTU"));
+    json_decref(e);
+}
+
+static void states_leases_and_limits_are_told(void **state)
+{
+    struct scene *s = *state;
+
+    events_state(&s->keeper, "ended", "killed"); /* there was none yet */
+    events_state(&s->keeper, "created", NULL);
+    events_lease(&s->keeper, "attached", "team", "job-7", 2);
+    events_limit(&s->keeper, "lifetime_near", 1500000);
+    events_limit(&s->keeper, "oom", 4096);
+    events_limit(&s->keeper, "cost_near", 250000);
+    events_ending(&s->keeper);
+    events_state(&s->keeper, "ended", "lifetime");
+    static const char *const kinds[] = {"state", "lease", "limit", "limit", "limit", "end"};
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        json_t *e = line_of_file(s, i);
+
+        assert_string_equal(text_at(e, "kind"), kinds[i]);
+        if (i == 1)
+            assert_string_equal(text_at(e, "holder"), "job-7");
+        if (i == 2)
+            assert_true(json_real_value(json_object_get(e, "left")) == 1.5);
+        if (i == 3)
+            assert_int_equal(json_integer_value(json_object_get(e, "memory_bytes")), 4096);
+        if (i == 4)
+            assert_true(json_real_value(json_object_get(e, "cost")) == 0.25);
+        if (i == 5)
+            assert_string_equal(text_at(e, "by"), "lifetime");
+        json_decref(e);
+    }
+    assert_null(line_of_file(s, ARRAY_SIZE(kinds)));
+}
+
+/* --- the audit file --- */
+
+static void audit_path(const struct scene *s, char ret[96])
+{
+    (void)snprintf(ret, 96, "%s/state/audit", s->root);
+}
+
+/* All of a file whose lines are JSON objects; owned. */
+static char *audited(const char *path)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st = {0};
+
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    char *text = calloc(1, (size_t)st.st_size + 1);
+    assert_non_null(text);
+    assert_int_equal(read(fd, text, (size_t)st.st_size), st.st_size);
+    for (const char *p = text; p && *p;) {
+        json_t *e = json_loads(p, JSON_DISABLE_EOF_CHECK, NULL);
+
+        assert_non_null(e);
+        assert_non_null(text_at(e, "id"));
+        json_decref(e);
+        p = strchr(p, '\n');
+        assert_non_null(p);
+        p = p ? p + 1 : NULL; /* for analyzers, which do not know assertions */
+    }
+    return text;
+}
+
+static void an_owned_sandbox_is_audited(void **state)
+{
+    struct scene *s = *state;
+    struct keeper owned = {.listen_fd = -EBADF, .events = EVENT_LOG_INIT};
+    struct error err = ERROR_INIT;
+    char path[96], start[64];
+    struct stat st;
+
+    audit_path(s, path);
+    owned.spec.audit = path;
+    memcpy(owned.id, s->keeper.id, sizeof owned.id);
+    assert_int_equal(events_audit(&owned, &err), 0);
+    events_state(&owned, "created", NULL);
+    s->keeper.spec.audit = path;
+    assert_int_equal(events_audit(&s->keeper, &err), 0); /* many may share it */
+    events_lease(&s->keeper, "attached", "a", "b", 1);
+    events_state(&owned, "ended", "destroyed");
+    s->keeper.spec.audit = NULL;
+    _cleanup_free_ char *text = audited(path);
+    (void)snprintf(start, sizeof start, "{\"id\":\"%s\",\"time\":", owned.id);
+    assert_memory_equal(text, start, strlen(start));
+    assert_true(strstr(text, "created") < strstr(text, "attached") &&
+                strstr(text, "attached") < strstr(text, "ended"));
+    assert_true(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600);
+    events_close(&owned);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void what_is_no_file_is_no_audit_file(void **state)
+{
+    struct scene *s = *state;
+    struct error err = ERROR_INIT;
+    char path[96], folder[96];
+
+    audit_path(s, path);
+    (void)snprintf(folder, sizeof folder, "%s/state", s->root);
+    s->keeper.spec.audit = path;
+    assert_int_equal(symlink("/dev/null", path), 0);
+    assert_true(events_audit(&s->keeper, &err) < 0);
+    assert_non_null(strstr(err.message, "symbolic link"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody reads it: nothing may hang */
+    err = (struct error)ERROR_INIT;
+    assert_true(events_audit(&s->keeper, &err) < 0);
+    assert_true(err.remedy[0] != '\0');
+    assert_int_equal(unlink(path), 0);
+    s->keeper.spec.audit = folder;
+    err = (struct error)ERROR_INIT;
+    assert_true(events_audit(&s->keeper, &err) < 0);
+    s->keeper.spec.audit = NULL;
+    assert_int_equal(s->keeper.events.audit_fd, -EBADF);
+}
+
+static void limit_files(off_t bytes)
+{
+    struct rlimit x;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &x), 0);
+    x.rlim_cur = bytes < 0 ? x.rlim_max : (rlim_t)bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &x), 0);
+}
+
+/* A ceiling on the size of files stands in for a full disk: the write is cut short likewise. */
+static void a_full_disk_loses_lines_and_counts_them(void **state)
+{
+    struct scene *s = *state;
+    struct keeper owned = {.listen_fd = -EBADF, .events = EVENT_LOG_INIT};
+    struct error err = ERROR_INIT;
+    char path[96];
+    struct stat st;
+
+    audit_path(s, path);
+    owned.spec.audit = path;
+    memcpy(owned.id, s->keeper.id, sizeof owned.id);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(events_audit(&owned, &err), 0);
+    events_lease(&owned, "attached", "a", "b", 1);
+    assert_int_equal(stat(path, &st), 0);
+    limit_files(st.st_size + 10);
+    events_lease(&owned, "released", "a", "b", 1);
+    events_lease(&owned, "attached", "a", "c", 2);
+    assert_int_equal(owned.events.audit_lost, 2);
+    limit_files(-1);
+    events_lease(&owned, "attached", "a", "d", 3);
+    _cleanup_free_ char *text = audited(path);
+    assert_null(strstr(text, "released"));
+    assert_non_null(strstr(text, "\"event\":\"dropped\",\"lines\":2}\n"));
+    assert_true(strstr(text, "dropped") < strstr(text, "\"d\""));
+    assert_int_equal(owned.events.audit_lost, 0);
+    events_close(&owned);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Somebody's line came behind a part that could not be taken back. */
+static void a_part_of_a_line_does_not_spoil_the_next(void **state)
+{
+    struct scene *s = *state;
+    char path[96];
+    struct error err = ERROR_INIT;
+
+    audit_path(s, path);
+    s->keeper.spec.audit = path;
+    assert_int_equal(events_audit(&s->keeper, &err), 0);
+    assert_int_equal(write(s->keeper.events.audit_fd, "{\"id\":", 6), 6);
+    s->keeper.events.audit_half = true;
+    events_lease(&s->keeper, "attached", "a", "b", 1);
+    events_lease(&s->keeper, "released", "a", "b", 1);
+    s->keeper.spec.audit = NULL;
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[1024] = "";
+    assert_true(read(fd, text, sizeof text - 1) > 0);
+    assert_memory_equal(text, "{\"id\":", 6);
+    char *second = strchr(text, '\n') + 1, *third = strchr(second, '\n') + 1;
+    json_t *a = json_loads(second, JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *b = json_loads(third, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_string_equal(text_at(a, "event"), "attached");
+    assert_string_equal(text_at(b, "event"), "released");
+    json_decref(a);
+    json_decref(b);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, start, end)
@@ -275,6 +652,18 @@ int main(void)
         TEST(a_reader_that_keeps_up_misses_nothing),
         TEST(a_slow_reader_is_told_of_the_gap),
         TEST(half_a_line_waits_for_its_end),
+        TEST(a_command_is_told_with_its_masked_arguments),
+        TEST(a_secret_is_masked_before_arguments_are_cut),
+        TEST(many_arguments_are_cut),
+        TEST(the_end_of_a_command_is_told),
+        TEST(what_comes_from_inside_is_masked_in_every_kind),
+        TEST(exports_are_told_without_passwords),
+        TEST(a_secret_that_a_client_has_cut_is_masked),
+        TEST(states_leases_and_limits_are_told),
+        TEST(an_owned_sandbox_is_audited),
+        TEST(what_is_no_file_is_no_audit_file),
+        TEST(a_full_disk_loses_lines_and_counts_them),
+        TEST(a_part_of_a_line_does_not_spoil_the_next),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

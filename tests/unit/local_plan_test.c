@@ -364,6 +364,26 @@ static void sizes_follow_the_spec_or_the_free_memory(void **state)
     assert_int_equal(b->plan.steps[place(&b->plan, STEP_LIMITS, false)].value, 77);
 }
 
+static void files_fit_into_a_ceiling_of_memory(void **state)
+{
+    struct bench *b = *state;
+
+    b->spec.memory_bytes = 64 * LIMIT_MIB;
+    build(b);
+    assert_true(b->plan.steps[place(&b->plan, STEP_ROOT, false)].value == 32 * LIMIT_MIB);
+    assert_true(b->plan.steps[place(&b->plan, STEP_SHM, false)].value == 32 * LIMIT_MIB);
+    b->spec.memory_bytes = 4 * LIMIT_GIB;
+    build(b);
+    assert_true(b->plan.steps[place(&b->plan, STEP_ROOT, false)].value == 2 * LIMIT_GIB);
+    assert_true(b->plan.steps[place(&b->plan, STEP_SHM, false)].value == LIMIT_GIB);
+    b->spec.memory_bytes = 1024 * LIMIT_GIB; /* more than there is */
+    build(b);
+    assert_true(b->plan.steps[place(&b->plan, STEP_ROOT, false)].value == 4 * LIMIT_GIB);
+    b->spec.memory_bytes = LIMIT_MIB;
+    build(b);
+    assert_true(b->plan.steps[place(&b->plan, STEP_ROOT, false)].value == LIMIT_DISK_MIN_BYTES);
+}
+
 static void another_user_has_an_account_and_a_home(void **state)
 {
     struct bench *b = *state;
@@ -560,6 +580,7 @@ int main(void)
         PLAN_TEST(a_host_with_nothing_to_see_still_gives_a_plan),
         PLAN_TEST(an_image_folder_replaces_the_hosts_view),
         PLAN_TEST(sizes_follow_the_spec_or_the_free_memory),
+        PLAN_TEST(files_fit_into_a_ceiling_of_memory),
         PLAN_TEST(another_user_has_an_account_and_a_home),
         PLAN_TEST(files_hold_the_name_and_the_machine_id),
         PLAN_TEST(the_plan_outlives_spec_and_host),

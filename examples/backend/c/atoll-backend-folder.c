@@ -11,10 +11,11 @@
  * What lies on disk, below $ATOLL_FOLDER_DIR (or /tmp/atoll-folder-UID):
  *
  *     ID/record    what the sandbox is: texts KEY=VALUE, each with a NUL behind it
+ *     ID/tags      its tags, in the same form; they may change
  *     ID/root      its files; "/" in a path that a client gives
  *
  * Read main() at the end first, then the table above it, then what you need. command.c runs the
- * commands, each below a process of supervisor.c; files.c reads and writes files.
+ * commands, each below a process of supervisor.c; files.c reads and writes files, tags.c the tags.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -56,13 +57,12 @@ static void record_add_all(struct folder *f, const char *key, const char *const 
         *r = record_add(f, key, *values);
 }
 
-/* The value of @key, or NULL. @after: of the one behind that value. */
-static const char *record_get(const struct folder *f, const char *key, const char *after)
+/* The value of @key, or NULL. */
+static const char *record_get(const struct folder *f, const char *key)
 {
-    const char *p = after ? after + strlen(after) + 1 : f->record;
     size_t n = strlen(key);
 
-    for (; p < f->record + f->record_len; p += strlen(p) + 1)
+    for (const char *p = f->record; p < f->record + f->record_len; p += strlen(p) + 1)
         if (strncmp(p, key, n) == 0 && p[n] == '=')
             return p + n + 1;
     return NULL;
@@ -70,7 +70,7 @@ static const char *record_get(const struct folder *f, const char *key, const cha
 
 static uint64_t record_number(const struct folder *f, const char *key)
 {
-    const char *text = record_get(f, key, NULL);
+    const char *text = record_get(f, key);
 
     return text ? strtoull(text, NULL, 10) : 0;
 }
@@ -131,7 +131,7 @@ static struct folder *folder_load(const struct state *s, const char *id)
         return NULL;
     }
     f->record_len = (size_t)n;
-    snprintf(f->workdir, sizeof f->workdir, ".%s", record_get(f, "workdir", NULL));
+    snprintf(f->workdir, sizeof f->workdir, ".%s", record_get(f, "workdir"));
     return f;
 }
 
@@ -326,7 +326,6 @@ static int record_fill(struct folder *f, const struct atoll_backend_spec *spec)
     record_add(f, "owned", spec->owned ? "1" : "0");
     record_add(f, "created_at_us", created);
     record_add(f, "expires_at_us", expires);
-    record_add_all(f, "tag", spec->tags, &r);
     record_add_all(f, "env", spec->env, &r);
     return r;
 }
@@ -352,6 +351,8 @@ static int folder_make(const struct state *s, const struct atoll_backend_spec *s
         r = -errno;
     if (r == 0)
         r = make_folders(f, f->workdir);
+    if (r == 0)
+        r = tags_save(f, spec->tags);
     return r == 0 ? record_save(f) : r;
 }
 
@@ -401,24 +402,24 @@ static void folder_open(struct atoll_server *server, const char *id, struct atol
 
 static void tell(const struct folder *f, struct atoll_reply *reply)
 {
-    const char *tags[65] = {NULL}, *tag = NULL;
+    struct tags *tags = calloc(1, sizeof *tags);
     struct atoll_info info = {
         .id = f->id,
-        .name = record_get(f, "name", NULL),
-        .owner = record_get(f, "owner", NULL),
+        .name = record_get(f, "name"),
+        .owner = record_get(f, "owner"),
         .image = "host",
-        .workdir = record_get(f, "workdir", NULL),
+        .workdir = record_get(f, "workdir"),
         .state = "running",
         .created_at_us = record_number(f, "created_at_us"),
         .expires_at_us = record_number(f, "expires_at_us"),
         .uid = geteuid(),
         .gid = getegid(),
-        .tags = tags,
     };
 
-    for (size_t n = 0; n < 64 && (tag = record_get(f, "tag", tag)); n++)
-        tags[n] = tag;
+    if (tags && tags_load(f, tags) == 0)
+        info.tags = tags->items;
     atoll_reply_info(reply, &info);
+    free(tags);
 }
 
 static void folder_inspect(struct atoll_server *server, void *sandbox, struct atoll_reply *reply)
@@ -474,6 +475,8 @@ static const struct atoll_backend backend = {
     .write = folder_write,
     .list = folder_list,
     .stat = folder_stat,
+    .read_tags = folder_read_tags,
+    .write_tags = folder_write_tags,
 };
 
 int main(void)

@@ -10,7 +10,7 @@
 
 #include "atoll_backend.h"
 
-enum { RECORD_MAX = 1 << 20 };
+enum { RECORD_MAX = 1 << 20, TAGS_MAX = 1024 };
 
 /* The sandbox of this connection. The library hands it back to every function as `sandbox`. */
 struct folder {
@@ -58,6 +58,21 @@ void folder_list(struct atoll_server *server, void *sandbox, const char *path,
                  struct atoll_reply *reply);
 void folder_stat(struct atoll_server *server, void *sandbox, const char *path, bool follow,
                  struct atoll_reply *reply);
+
+/* ---- tags.c: the vtable's functions for tags, and the file behind them ---- */
+
+struct tags {
+    char bytes[RECORD_MAX];
+    const char *items[TAGS_MAX + 1]; /* views, NULL-terminated */
+};
+
+/* tags_save(), tags_load() - all tags of a sandbox. 0 or a negative errno */
+int tags_save(const struct folder *f, const char *const *tags);
+int tags_load(const struct folder *f, struct tags *ret);
+
+void folder_read_tags(struct atoll_server *server, void *sandbox, struct atoll_reply *reply);
+void folder_write_tags(struct atoll_server *server, void *sandbox, const char *const *tags,
+                       struct atoll_reply *reply);
 
 /* localize() - a client's path as one relative to the root. Commands see the host's paths, so that
  * one that begins with the root's own is understood, too. 0 or a negative errno */

@@ -5,14 +5,14 @@
  * own end is. One step for each byte of the text, whatever the number of secrets, and no text can
  * be made that is slower than any other.
  */
-#include "toolset/mask.h"
+#include "core/mask.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "toolset/buffer.h"
+#include "base/buffer.h"
 #include "base/guards.h"
 
 enum { ROOT = 0, BYTES_MAX = 1 << 28, SLOTS_MIN = 64 };

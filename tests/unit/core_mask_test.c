@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "toolset/mask.h"
+#include "core/mask.h"
 #include "base/guards.h"
 
 #define SET(...)                                                                                   \
