@@ -87,7 +87,7 @@ def it_describes_itself_before_there_is_a_sandbox(w):
 
 @scenario()
 def an_unknown_request_is_refused_and_the_connection_goes_on(w):
-    for kind in (31, 200, 65535):
+    for kind in (199, 200, 65535):
         w.connection.send(kind, 77)
         w.refused(w.connection, 77, errno.ENOSYS)
     number = w.connection.request(Type.INSPECT, (60000, 7))  # an unknown field is skipped

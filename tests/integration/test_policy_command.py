@@ -134,8 +134,10 @@ class ModelTest(ToolTest):
         self.assertNotIn("hunter22", json.dumps(answer.facts))
 
     def test_the_next_result_of_any_tool_tells_of_a_change_once(self):
-        box = self.create("--lifetime", "300s", "--allow", "example.org")
-        tools = self.opened(settings={"toolset.attach_to": box})
+        box = self.create("--lifetime", "300s", "--allow", "example.org", "--owner", "me")
+        tools = self.opened(settings={"toolset.attach_to": box, "toolset.owner": "me"})
+        self.assert_refused(self.atoll("policy", box, "--allow", "git.test:22"), "is held by 'me'")
+        self.env["ATOLL_LEASE"] = f"{box}#1"
         described = tools.tools
         self.assertNotIn("policy was changed", tools.call("run_command", command="true").text)
         self.good("policy", box, "--allow", "git.test:22", "--remove", "example.org")
