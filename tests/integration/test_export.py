@@ -516,7 +516,7 @@ class Run(ExportTest):
         client = self.begin("run", "--lifetime", "0.8s", "--export", self.to("d", "r"), "--", "sh", "-c",
                             "mkdir d; for i in $(seq 200); do truncate -s 30M d/$i; done")
         result = client.result()
-        self.assertIn(result.status, (0, 125))  # it may have been quick
+        self.assertIn(result.status, (0, 124, 125))  # it may have been quick, or not have come to that
         self.assertEqual((self.out / "r").exists(), result.status == 0)
 
 
