@@ -57,6 +57,7 @@ static const char *const examples[] = {
     [SPEC_FIELD_MAX_COMMAND_TIMEOUT] = "toolset:\n  max_command_timeout: 20m\n",
     [SPEC_FIELD_MAX_OUTPUT_LINES] = "toolset:\n  max_output_lines: 500\n",
     [SPEC_FIELD_MAX_OUTPUT_BYTES] = "toolset:\n  max_output_bytes: 20K\n",
+    [SPEC_FIELD_MAX_RUN_OUTPUT_BYTES] = "toolset:\n  max_run_output_bytes: 2M\n",
     [SPEC_FIELD_MAX_READ_BYTES] = "toolset:\n  max_read_bytes: 1M\n",
     [SPEC_FIELD_EXPORTS] =
         "toolset:\n  exports:\n    out/report.csv: file:///srv/reports/report.csv\n",

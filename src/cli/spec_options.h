@@ -148,7 +148,7 @@ struct spec_args {
 
 /* Section `toolset`, for commands that answer as an agent's tools do. */
 struct toolset_args {
-    const char *tool_prefix, *purpose, *max_output_bytes, *max_read_bytes;
+    const char *tool_prefix, *purpose, *max_output_bytes, *max_run_output_bytes, *max_read_bytes;
     uint64_t default_command_timeout, max_command_timeout, max_output_lines;
     struct text_list tools, mask;
     enum option_state state[SPEC_FIELD__MAX]; /* of those with a single value */
@@ -189,6 +189,11 @@ struct toolset_args {
     {.name = "max-output-bytes", .arg = "SIZE",                                                    \
      TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, max_output_bytes, SPEC_FIELD_MAX_OUTPUT_BYTES),         \
      .help = "bytes that are shown of one output, file or folder; 50K unless given"},              \
+    {.name = "max-run-output-bytes", .arg = "SIZE",                                                \
+     TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, max_run_output_bytes,                                   \
+                        SPEC_FIELD_MAX_RUN_OUTPUT_BYTES),                                          \
+     .help = "bytes that are shown of the output of all commands of a run; no ceiling unless "     \
+             "given"},                                                                             \
     {.name = "max-read-bytes", .arg = "SIZE",                                                      \
      TOOLSET_OPTION_ONE(T, m, OPTION_TEXT, max_read_bytes, SPEC_FIELD_MAX_READ_BYTES),             \
      .help = "bytes of one file that the tools read; 5M unless given"},                            \

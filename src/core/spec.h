@@ -31,10 +31,11 @@ struct toolset_spec {
     struct string_list tools; /* of the optional ones, by their names without a prefix */
     uint64_t default_command_timeout_us, max_command_timeout_us;
     uint64_t max_output_lines, max_output_bytes, max_read_bytes, max_export_bytes;
-    struct string_list exports; /* PATH=URL */
-    char *export_credentials;   /* NULL: the environment's */
-    char *attach_to;            /* NULL: a sandbox of its own */
-    char *owner;                /* NULL; whom an attaching run says it is */
+    uint64_t max_run_output_bytes; /* 0: no ceiling */
+    struct string_list exports;    /* PATH=URL */
+    char *export_credentials;      /* NULL: the environment's */
+    char *attach_to;               /* NULL: a sandbox of its own */
+    char *owner;                   /* NULL; whom an attaching run says it is */
     struct string_list mask;
 };
 

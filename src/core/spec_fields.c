@@ -359,6 +359,18 @@ const struct spec_field spec_fields[SPEC_FIELD__MAX] = {
                                      .option = "max-output-bytes",
                                      .help = "bytes of one output that an agent is shown",
                                      .about = "A number alone is bytes."},
+    [SPEC_FIELD_MAX_RUN_OUTPUT_BYTES] =
+        {.section = SPEC_SECTION_TOOLSET,
+         .name = "max_run_output_bytes",
+         .kind = SPEC_SIZE,
+         .bare = true,
+         .offset = AT(toolset.max_run_output_bytes),
+         .min = 1,
+         .max = LIMIT_DISK_MAX_BYTES,
+         .option = "max-run-output-bytes",
+         .help = "bytes that an agent is shown of the output of all commands of a run",
+         .about = "From then on it is told how each ended, and that its output was left out. "
+                  "A number alone is bytes."},
     [SPEC_FIELD_MAX_READ_BYTES] = {.section = SPEC_SECTION_TOOLSET,
                                    .name = "max_read_bytes",
                                    .kind = SPEC_SIZE,

@@ -230,6 +230,33 @@ struct truncate_caps call_caps(const struct tool_call *c)
                                   .max_bytes = s->max_output_bytes};
 }
 
+struct truncate_caps call_output_caps(const struct tool_call *c)
+{
+    const uint64_t most = c->t->spec.spec.toolset.max_run_output_bytes, shown = c->t->output_bytes;
+    struct truncate_caps caps = call_caps(c);
+
+    if (most > 0 && most - (shown < most ? shown : most) < caps.max_bytes)
+        caps.max_bytes = most - (shown < most ? shown : most);
+    return caps;
+}
+
+void call_output_shown(struct tool_call *c, size_t n)
+{
+    c->t->output_bytes += n;
+}
+
+bool call_output_note(const struct tool_call *c, char ret[static CALL_OUTPUT_NOTE_BYTES])
+{
+    const uint64_t most = c->t->spec.spec.toolset.max_run_output_bytes;
+    char size[SHOWN_SIZE_BYTES];
+
+    if (most == 0 || call_output_caps(c).max_bytes > 0)
+        return false;
+    shown_size(most, size);
+    (void)snprintf(ret, CALL_OUTPUT_NOTE_BYTES, TEXT_NOTE_RUN_OUTPUT, size);
+    return true;
+}
+
 /* --- waiting --- */
 
 static int step(struct loop *l, struct loop_timer *timer)

@@ -382,6 +382,7 @@ struct atoll_op *atoll_toolset_open(struct atoll_toolset *t)
     t->state = TOOLSET_OPENING;
     t->over = (struct error)ERROR_INIT;
     t->replaced = false;
+    t->output_bytes = 0;
     memset(t->failures, 0, sizeof t->failures);
     if (t->attach_to)
         reach(o);

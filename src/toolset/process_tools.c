@@ -143,7 +143,8 @@ static void leave_process(struct tool_call *c)
 /* What is shown, below a line that tells of what is not. Return: 0 or -ENOMEM. */
 static int show_output(struct tool_call *c, struct process *p, FILE *f)
 {
-    const struct truncate_caps caps = call_caps(c);
+    const struct truncate_caps caps = call_output_caps(c);
+    char note[CALL_OUTPUT_NOTE_BYTES];
     _cleanup_free_ char *text = NULL, *shown = NULL;
     size_t len, skipped, from, shown_len;
     uint64_t dropped;
@@ -159,6 +160,9 @@ static int show_output(struct tool_call *c, struct process *p, FILE *f)
     if (len == 0)
         (void)fputs(TEXT_NO_NEW_OUTPUT, f);
     (void)fwrite(shown, 1, shown_len, f);
+    call_output_shown(c, shown_len);
+    if (dropped > 0 && call_output_note(c, note))
+        (void)fprintf(f, "%s%s", shown_len > 0 ? "\n" : "", note);
     call_fact(c, "output", json_stringn(shown, shown_len));
     call_fact(c, "dropped_bytes", json_integer((json_int_t)dropped));
     return 0;

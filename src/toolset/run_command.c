@@ -135,9 +135,9 @@ static size_t written_before(const char *written, size_t len, const char *text, 
 }
 
 /* Return: 0, with what is in @ret the caller's in any case; or -ENOMEM. */
-static int show_stream(const struct tool_call *c, int stream, struct shown_output *ret)
+static int show_stream(struct tool_call *c, int stream, struct shown_output *ret)
 {
-    const struct truncate_caps caps = call_caps(c);
+    const struct truncate_caps caps = call_output_caps(c);
     _cleanup_free_ char *masked = NULL, *text = NULL;
     uint64_t dropped = exec_dropped(c->inner, stream);
     size_t len = 0, plain = 0, size = 0, skipped = 0, from;
@@ -152,6 +152,7 @@ static int show_stream(const struct tool_call *c, int stream, struct shown_outpu
         skipped = skip_partial_line(text, len);
     if (truncate_output(text + skipped, len - skipped, &caps, &ret->text, &ret->len, &from) < 0)
         return -ENOMEM;
+    call_output_shown(c, ret->len);
     ret->replaced = !text_is_utf8(masked, plain) &&
                     memmem(ret->text, ret->len, SHOWN_REPLACEMENT, strlen(SHOWN_REPLACEMENT));
     ret->dropped = dropped + written_before(bytes, size, text, skipped + from);
@@ -165,7 +166,7 @@ static void put_stream(const struct shown_output *s, const char *label, bool *fi
         return;
     (void)fprintf(f, "%s%s\n", *first ? "" : "\n", label);
     if (s->dropped > 0)
-        (void)fprintf(f, "%s\n", TEXT_EARLIER_TRUNCATED);
+        (void)fprintf(f, "%s%s", TEXT_EARLIER_TRUNCATED, s->len > 0 ? "\n" : "");
     (void)fwrite(s->text, 1, s->len, f);
     *first = false;
 }
@@ -270,6 +271,7 @@ static int compose(struct tool_call *c, const struct shown_output *out,
                    const struct shown_output *err, FILE *f)
 {
     bool first = true, first_note = true;
+    char note[CALL_OUTPUT_NOTE_BYTES];
 
     put_stream(out, TEXT_STDOUT, &first, f);
     put_stream(err, TEXT_STDERR, &first, f);
@@ -280,6 +282,8 @@ static int compose(struct tool_call *c, const struct shown_output *out,
         return -ENOMEM;
     if (exec_held(c->inner))
         add_note(f, &first_note, TEXT_NOTE_HELD);
+    if ((out->dropped > 0 || err->dropped > 0) && call_output_note(c, note))
+        add_note(f, &first_note, note);
     if (c->t->replaced) {
         add_note(f, &first_note, TEXT_NOTE_REPLACED);
         c->t->replaced = false;

@@ -18,7 +18,8 @@
 /*
  * What changed:
  * 4: when little life is left is told below five minutes or a tenth of the life (before: two
- *    minutes and a fifth); a timeout that was shorter than was asked for says so.
+ *    minutes and a fifth); a timeout that was shorter than was asked for says so; so does output
+ * that a ceiling of the whole run cuts.
  */
 #define TEXTS_VERSION 4
 
@@ -234,6 +235,11 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
     "[the network policy was changed; test what you need before you rely on it]"
 
 /* The first line of an output that lost its beginning. */
+/* Behind the answer of a command whose output was cut by the ceiling of the run: SIZE. */
+#define TEXT_NOTE_RUN_OUTPUT                                                                       \
+    "[of all output of this session %s may be shown, and that is used up: have commands write to " \
+    "files, and read what matters]"
+
 #define TEXT_EARLIER_TRUNCATED "[... earlier output truncated]"
 
 /* --- Results of the other tools --- */

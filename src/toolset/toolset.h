@@ -104,6 +104,7 @@ struct atoll_toolset {
     struct toolset_tool tools[TOOL__MAX];
     bool answers_bytes;           /* as atoll_toolset_options.bytes */
     unsigned failures[TOOL__MAX]; /* in a row */
+    uint64_t output_bytes;        /* of commands, shown in this run */
 
     struct atoll_sandbox *sb; /* that is in use; owned */
     struct atoll_op *making;  /* an own one on its way */
@@ -261,6 +262,17 @@ bool call_path_fits(struct tool_call *c);
 
 /** call_caps() - what an answer may hold */
 struct truncate_caps call_caps(const struct tool_call *c);
+
+/** call_output_caps() - what it may hold of a command's output: also what is left of the run's */
+struct truncate_caps call_output_caps(const struct tool_call *c);
+
+/** call_output_shown() - @n bytes of a command's output are in an answer */
+void call_output_shown(struct tool_call *c, size_t n);
+
+enum { CALL_OUTPUT_NOTE_BYTES = 192 };
+
+/** call_output_note() - whether the run's ceiling is used up, and the words for that */
+bool call_output_note(const struct tool_call *c, char ret[static CALL_OUTPUT_NOTE_BYTES]);
 
 /* --- the tools --- */
 

@@ -222,6 +222,17 @@ class RunCommand(FakeTest):
         answer = self.answer({"stdout": "x" * 100 + "end"}, {"toolset.max_output_bytes": "5"})
         self.assertEqual(answer.text, f"[stdout]\n{MARKER}\nxxend")
 
+    def test_all_commands_of_a_run_have_a_ceiling_together(self):
+        self.script(exec={"stdout": "12345678", "stderr": "abcd"})
+        tools = self.fake({"toolset.max_run_output_bytes": "10"})
+        note = ("[of all output of this session 10B may be shown, and that is used up: have commands write to files, "
+                "and read what matters]")
+        self.assertEqual(tools.call("run_command", command="x").text, f"[stdout]\n12345678\n[stderr]\n{MARKER}\ncd\n{note}")
+        self.assertEqual(tools.call("run_command", command="x").text, f"[stdout]\n{MARKER}\n[stderr]\n{MARKER}\n{note}")
+        tools.close()
+        tools.open()
+        self.assertEqual(tools.call("run_command", command="x").text, f"[stdout]\n12345678\n[stderr]\n{MARKER}\ncd\n{note}")
+
     def test_only_so_many_lines_are_shown(self):
         answer = self.answer({"stdout": "1\n2\n3\n4\n"}, {"toolset.max_output_lines": "2"})
         self.assertEqual(answer.text, f"[stdout]\n{MARKER}\n3\n4")

@@ -157,6 +157,7 @@ static void a_fresh_spec_has_every_default(void **state)
     assert_int_equal(t->max_command_timeout_us, 300000000);
     assert_int_equal(t->max_output_lines, 2000);
     assert_int_equal(t->max_output_bytes, 51200);
+    assert_int_equal(t->max_run_output_bytes, 0);
     assert_int_equal(t->max_read_bytes, 5242880);
     assert_int_equal(t->exports.n + t->mask.n, 0);
     assert_int_equal(t->max_export_bytes, 1073741824);
@@ -234,6 +235,7 @@ static const char *const others[SPEC_FIELD__MAX] = {
     [SPEC_FIELD_MAX_COMMAND_TIMEOUT] = "1h",
     [SPEC_FIELD_MAX_OUTPUT_LINES] = "1",
     [SPEC_FIELD_MAX_OUTPUT_BYTES] = "64",
+    [SPEC_FIELD_MAX_RUN_OUTPUT_BYTES] = "1M",
     [SPEC_FIELD_MAX_READ_BYTES] = "1K",
     [SPEC_FIELD_EXPORTS] = "out/report.csv=s3://bucket/report.csv?a=b",
     [SPEC_FIELD_MAX_EXPORT_BYTES] = "10M",
@@ -285,6 +287,7 @@ static void values_are_kept_in_their_unit(void **state)
     assert_int_equal(d->spec.gid, 100);
     assert_int_equal(d->spec.toolset.default_command_timeout_us, 1500000);
     assert_int_equal(d->spec.toolset.max_output_bytes, 64);
+    assert_int_equal(d->spec.toolset.max_run_output_bytes, 1 << 20);
     assert_string_equal(d->spec.inputs.items[0], "/etc/passwd=data/passwd");
     assert_string_equal(d->spec.tags.items[0], "team=data=science");
     assert_string_equal(d->spec.toolset.exports.items[0],

@@ -147,8 +147,23 @@ static void the_lifetime_ends_it(void **state)
     run_for(s, LIMIT_US);
     assert_int_equal(s->keeper.state, KEEPER_ENDING);
     assert_int_equal(s->keeper.ended_by, ENDED_LIFETIME);
-    assert_true(s->keeper.ending.warned); /* once, before */
     assert_int_equal(ending_left_us(&s->keeper), 0);
+}
+
+static void a_warning_comes_when_little_is_left(void **state)
+{
+    struct scene *s = *state;
+    const struct itimerspec soon = {.it_value = {.tv_nsec = 1}};
+
+    s->keeper.spec.lifetime_us = 3600 * SECOND_US;
+    assert_int_equal(ending_begin(&s->keeper), 0);
+    assert_false(s->keeper.ending.warned);
+    s->keeper.ending.at_us = clock_boot_us() + 200 * SECOND_US;
+    assert_int_equal(timerfd_settime(s->keeper.ending.fd, 0, &soon, NULL), 0);
+    for (int turn = 0; turn < 100 && !s->keeper.ending.warned; turn++)
+        assert_int_equal(loop_turn(&s->keeper.loop, clock_after_us(10000)), 0);
+    assert_true(s->keeper.ending.warned);
+    assert_int_equal(s->keeper.state, KEEPER_RUNNING);
 }
 
 /* As after a sleep of the host that was longer than all of it: the clock has gone on, and the
@@ -332,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_sandbox_without_a_lifetime_has_no_end),
         TEST(the_lifetime_ends_it),
+        TEST(a_warning_comes_when_little_is_left),
         TEST(a_lifetime_that_passed_unseen_ends_it_at_once),
         TEST(what_is_left_before_it_stands_is_all_of_it),
         TEST(an_extension_counts_from_now_and_may_be_shorter),
