@@ -173,6 +173,8 @@ static int start_processes(struct sandbox *sb, const struct sandbox_way_out *out
         return refusal_explain(REFUSAL_NAMESPACES, NULL, errno, err);
     if (pid == 0) {
         fd_closep(&net_to); /* so that the helper's death is seen */
+        /* And the keeper's, which may be killed before this process asks for a signal at that. */
+        fd_closep(&sb->link_fd);
         child(sb, init_fd, link_fd, net_from);
     }
     sb->pid = (pid_t)pid;
