@@ -12,16 +12,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "core/limits.h"
+#include "base/parse.h"
 #include "base/guards.h"
 
 enum { BACKLOG = 128 };
 
-#define UNPUBLISHED ".new-"      /* and its id: a sandbox's folder until it is complete */
+#define UNPUBLISHED ".new-"      /* PID-ID: a sandbox's folder until it is complete */
 #define EVENTS_NEW  "events.new" /* becomes STATE_EVENTS when it is complete */
 
 void state_records_free(struct state_record *r, size_t n)
@@ -151,13 +150,13 @@ static int fill_folder(int state, const char *name, const struct state_record *r
 
 int state_publish(const struct state_record *r, struct error *err)
 {
-    char name[SANDBOX_ID_BYTES + 8];
+    char name[SANDBOX_ID_BYTES + 32];
     _cleanup_fd_ int state = state_folder_open(err);
     int result;
 
     if (state < 0)
         return state;
-    (void)snprintf(name, sizeof name, UNPUBLISHED "%s", r->id);
+    (void)snprintf(name, sizeof name, UNPUBLISHED "%lld-%s", (long long)r->pid, r->id);
     result = mkdirat(state, name, 0700) < 0 ? -errno : fill_folder(state, name, r);
     if (result < 0) {
         (void)remove_folder(state, name);
@@ -434,31 +433,23 @@ void state_sweep_some(const struct place *here, uint64_t seed)
         sweep_one(dirfd(dir), names[(seed + i) % n], here);
 }
 
-/* Whether a folder has not been touched for longer than a creation can take. */
-static bool is_old(int folder)
-{
-    struct stat st;
-
-    return fstat(folder, &st) == 0 &&
-           time(NULL) > st.st_mtime + (time_t)(LIMIT_CREATE_US / 1000000);
-}
-
-/* One whose keeper was killed before it could be found. A keeper that lives may have no record and
- * no socket yet, but then its folder is young. Return: how many were removed. */
+/* One whose keeper was killed before it could be found. Return: how many were removed. */
 static size_t sweep_unpublished(int state, const char *name, const struct place *here)
 {
-    const char *id = name + strlen(UNPUBLISHED);
-    _cleanup_fd_ int folder = folder_in(state, name);
+    const char *from = name + strlen(UNPUBLISHED), *dash = strchr(from, '-');
     struct error ignored = ERROR_INIT;
-    struct state_record r = {0};
+    char digits[24];
+    uint64_t pid;
 
-    if (folder < 0 ||
-        (sandbox_id_check(id, here, &ignored) < 0 && !sandbox_id_is_earlier(id, here)))
+    if (!dash || (size_t)(dash - from) >= sizeof digits)
         return 0;
-    bool dead = state_record_read(folder, &r) == 0 ? !may_live(r.pid) : is_old(folder);
-    state_record_done(&r);
-    _cleanup_fd_ int fd = dead ? connect_in(folder, SOCK_NONBLOCK) : -EAGAIN;
-    return is_dead(fd) && remove_folder(state, name) ? 1 : 0;
+    memcpy(digits, from, (size_t)(dash - from));
+    digits[dash - from] = '\0';
+    bool ours = sandbox_id_check(dash + 1, here, &ignored) == 0;
+    if (parse_u64(digits, 1, INT32_MAX, &pid) < 0 ||
+        (!ours && !sandbox_id_is_earlier(dash + 1, here)))
+        return 0;
+    return (!ours || !may_live((int64_t)pid)) && remove_folder(state, name) ? 1 : 0;
 }
 
 static int by_age(const void *a, const void *b)
