@@ -376,7 +376,7 @@ static bool take_record(int state, const char *name, const struct place *here,
 
 /* ---- sweeping beside something else ---- */
 
-enum { SWEPT_AT_ONCE = 3, NAMES_MAX = 1024 };
+enum { SWEPT_AT_ONCE = 4, NAMES_READ = 64 };
 
 /* Whether the keeper that wrote the record may be there; it is not asked, since that wakes it. One
  * that nobody has collected yet is dead (proc(5), /proc/pid/stat). */
@@ -415,22 +415,52 @@ static void sweep_one(int state, const char *name, const struct place *here)
         (void)remove_folder(state, name);
 }
 
-void state_sweep_some(const struct place *here, uint64_t seed)
+/* Of many folders it would be the reading of their names that takes long: then only one of so many
+ * callers looks, and what is looked at stays the same for each. A file system that does not count
+ * the folders in a folder has less than two links for it. */
+static bool is_ones_turn(int state, uint64_t seed)
 {
-    struct error ignored = ERROR_INIT;
-    _cleanup_free_ char(*names)[SANDBOX_ID_BYTES] = malloc(NAMES_MAX * sizeof *names);
-    int fd = names ? state_folder_open(&ignored) : -ENOMEM;
-    _cleanup_(dir_closep) DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct stat st;
+
+    return fstat(state, &st) == 0 &&
+           (st.st_nlink <= NAMES_READ || seed % (st.st_nlink / NAMES_READ + 1) == 0);
+}
+
+/* The names of some of the sandboxes, each as likely as any other (reservoir sampling). Return: how
+ * many. */
+static size_t pick_names(DIR *dir, uint64_t seed, char ret[SWEPT_AT_ONCE][SANDBOX_ID_BYTES])
+{
     const struct dirent *e;
     size_t n = 0;
 
+    while ((e = readdir(dir))) {
+        if (strncmp(e->d_name, "sb-", 3) != 0 || strlen(e->d_name) >= SANDBOX_ID_BYTES)
+            continue;
+        size_t at = n < SWEPT_AT_ONCE ? n : seed % (n + 1);
+        if (at < SWEPT_AT_ONCE)
+            memcpy(ret[at], e->d_name, strlen(e->d_name) + 1);
+        n++;
+        seed = seed * 6364136223846793005U + 1442695040888963407U; /* Knuth's MMIX */
+        seed ^= seed >> 32;                                        /* the low bits are used */
+    }
+    return n < SWEPT_AT_ONCE ? n : SWEPT_AT_ONCE;
+}
+
+void state_sweep_some(const struct place *here, uint64_t seed)
+{
+    struct error ignored = ERROR_INIT;
+    char names[SWEPT_AT_ONCE][SANDBOX_ID_BYTES];
+    _cleanup_fd_ int fd = state_folder_open(&ignored);
+
+    if (fd < 0 || !is_ones_turn(fd, seed))
+        return;
+    _cleanup_(dir_closep) DIR *dir = fdopendir(fd);
     if (!dir)
-        fd_closep(&fd);
-    while (dir && n < NAMES_MAX && (e = readdir(dir)))
-        if (strncmp(e->d_name, "sb-", 3) == 0 && strlen(e->d_name) < sizeof names[0])
-            memcpy(names[n++], e->d_name, strlen(e->d_name) + 1);
-    for (size_t i = 0; i < SWEPT_AT_ONCE && i < n; i++)
-        sweep_one(dirfd(dir), names[(seed + i) % n], here);
+        return;
+    fd = -EBADF;
+    size_t n = pick_names(dir, seed, names);
+    for (size_t i = 0; i < n; i++)
+        sweep_one(dirfd(dir), names[i], here);
 }
 
 /* One whose keeper was killed before it could be found. Return: how many were removed. */

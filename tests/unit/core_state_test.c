@@ -337,7 +337,7 @@ static void what_died_keepers_left_goes_a_few_at_a_time(void **state)
     }
     state_sweep_some(&alive.place, 0);
     size_t left = count_entries(*state);
-    assert_true(left < 11 && left >= 8);
+    assert_true(left < 11 && left >= 7);
     for (uint64_t i = 0; i < 30; i++)
         state_sweep_some(&alive.place, i);
     assert_int_equal(count_entries(*state), 1);
