@@ -88,6 +88,7 @@ struct atoll_sandbox {
     char *policy;   /* to which others have changed it meanwhile, as a stamp; NULL: they have not */
     uint32_t lease; /* the generation that it acts by; 0: none */
     char *holder;   /* whose name its tags bear, with a backend program; NULL: nobody's of ours */
+    bool made; /* by this handle, which therefore needs no owner to end it */
     bool owned;
     bool local;
     struct atoll_op *opening; /* the create or open whose result it is to be; not yet handed out */
@@ -156,6 +157,11 @@ const struct lease_opening *sandbox_reached_lease(const struct atoll_op *op);
 
 /** sandbox_connect_backend() - begin to speak with the program of backend @name */
 int sandbox_connect_backend(struct atoll_sandbox *sb, const char *name, struct error *err);
+
+/* --- destroy.c --- */
+
+/** destroy_over() - the session of @sb is over: operations that wait for that are done */
+void destroy_over(struct atoll_sandbox *sb);
 
 /* --- lease.c --- */
 

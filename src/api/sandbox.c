@@ -30,11 +30,6 @@ struct create_op {
     struct lease_opening *lease;    /* of an OPEN: owned; NULL: none */
 };
 
-struct destroy_op {
-    struct atoll_op op;
-    struct session_request request;
-};
-
 struct atoll_sandbox *sandbox_new(struct atoll *a)
 {
     struct atoll_sandbox *sb = calloc(1, sizeof *sb);
@@ -90,93 +85,16 @@ void atoll_sandbox_free(struct atoll_sandbox *sb)
         sandbox_free(sb);
 }
 
-/* --- destroying --- */
-
-static void finish_destroy(struct atoll_op *op)
-{
-    const struct session *s = &op->sb->session;
-
-    /* A keeper that is gone has taken its sandbox with it. */
-    if (s->ended || (op->sb->local && (s->error.code == EPIPE || s->error.code == 0)))
-        op_done(op);
-    else
-        op_fail(op, &s->error);
-}
+/* --- creating and opening --- */
 
 static void sandbox_over(struct session *s)
 {
     struct atoll_sandbox *sb = s->owner;
 
-    for (struct atoll_op *op = sb->a->ops; op; op = op->next)
-        if (op->sb == sb && op->class == &destroy_class && !op->done)
-            finish_destroy(op);
+    destroy_over(sb);
     if (sb->opening)
         op_fail(sb->opening, &s->error);
 }
-
-/* ENDED is told to the session; here comes that it cannot be done. */
-static int destroy_told(struct session_request *q, struct message *m)
-{
-    struct atoll_op *op = q->owner;
-    struct error err;
-
-    if (m->type != MSG_ERROR || session_error(m, &err) < 0)
-        return -EPROTO;
-    session_forget(q);
-    op_fail(op, &err);
-    return 0;
-}
-
-/* With the session: sandbox_over() knows whether that is good or bad. */
-static void destroy_failed(struct session_request *q, const struct error *err)
-{
-    (void)q;
-    (void)err;
-}
-
-/* There is no way back from DESTROY; only its end is not waited for. */
-static bool destroy_cancel(struct atoll_op *op)
-{
-    session_forget(&((struct destroy_op *)op)->request);
-    return true;
-}
-
-static void destroy_release(struct atoll_op *op)
-{
-    session_forget(&((struct destroy_op *)op)->request);
-}
-
-const struct op_class destroy_class = {.cancel = destroy_cancel, .release = destroy_release};
-
-struct atoll_op *atoll_destroy(struct atoll_sandbox *sb)
-{
-    return atoll_destroy_as(sb, NULL, false);
-}
-
-struct atoll_op *atoll_destroy_as(struct atoll_sandbox *sb, const char *owner, bool force)
-{
-    size_t size = 3 * (FIELD_HEADER_BYTES + sizeof(uint64_t)) + (owner ? strlen(owner) : 0);
-    _cleanup_free_ uint8_t *buf = malloc(size);
-    struct writer w = writer_over(buf, buf ? size : 0);
-    struct destroy_op *d = buf ? op_new(sb->a, sb, &destroy_class, sizeof *d) : NULL;
-    struct error err = ERROR_INIT;
-
-    if (!d)
-        return NULL;
-    if (owner)
-        field_put_string(&w, TAG_OWNER, owner);
-    if (force)
-        field_put_u32(&w, TAG_DESTROY_FLAGS, DESTROY_FORCE);
-    d->request =
-        (struct session_request){.owner = d, .told = destroy_told, .failed = destroy_failed};
-    if (sb->session.state == SESSION_OVER)
-        finish_destroy(&d->op);
-    else /* when that breaks, the session is over in a moment */
-        (void)session_ask(&sb->session, &d->request, MSG_DESTROY, &w, NULL, 0, &err);
-    return &d->op;
-}
-
-/* --- creating and opening --- */
 
 static void created(struct create_op *c)
 {
@@ -458,6 +376,7 @@ static int create(struct create_op *c, struct atoll_spec *spec, unsigned flags, 
     attend(sb);
     if (r < 0)
         return r;
+    sb->made = true;
     sb->owned = c->spec.owned = flags & ATOLL_OWNED;
     c->description.owner = c;
     c->description.told = described;

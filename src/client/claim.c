@@ -131,6 +131,14 @@ static int judge_release(struct claim *c, const struct tag_views *t, struct erro
     return !holder || strcmp(holder, c->holder) != 0 ? 1 : write_tags(c, t, NULL, err);
 }
 
+static int judge_end(const struct claim *c, const struct tag_views *t, struct error *err)
+{
+    const struct share_tags tags = {t->items, t->n};
+    int r = share_tags_judge_end(&tags, c->owner_name, err);
+
+    return r < 0 ? r : 1;
+}
+
 static int hear_tags(struct claim *c, const struct message *m, struct error *err)
 {
     struct tag_views t;
@@ -141,7 +149,9 @@ static int hear_tags(struct claim *c, const struct message *m, struct error *err
     if (read_views(kept, &t) < 0)
         return -EPROTO;
     session_forget(&c->request);
-    return c->step == CLAIM_LEAVE ? judge_release(c, &t, err) : judge_attach(c, &t, err);
+    return c->step == CLAIM_END     ? judge_end(c, &t, err)
+           : c->step == CLAIM_LEAVE ? judge_release(c, &t, err)
+                                    : judge_attach(c, &t, err);
 }
 
 /* --- a keeper's answers --- */
@@ -166,6 +176,7 @@ static int hear(struct claim *c, const struct message *m, struct error *err)
     case CLAIM_READ:
     case CLAIM_READ_BACK:
     case CLAIM_LEAVE:
+    case CLAIM_END:
         return m->type == MSG_TAGS_READ ? hear_tags(c, m, err) : -EPROTO;
     case CLAIM_WRITE:
     case CLAIM_ERASE:
@@ -179,6 +190,12 @@ static int hear(struct claim *c, const struct message *m, struct error *err)
     return -EPROTO;
 }
 
+/* A program that has no tags cannot have made a sandbox for somebody. */
+static bool has_no_owners(const struct claim *c, const struct error *err)
+{
+    return c->step == CLAIM_END && err->code == ENOSYS;
+}
+
 static int told(struct session_request *q, struct message *m)
 {
     struct claim *c = q->owner;
@@ -186,7 +203,7 @@ static int told(struct session_request *q, struct message *m)
     int r;
 
     if (m->type == MSG_ERROR)
-        r = session_error(m, &err) < 0 ? -EPROTO : -err.code;
+        r = session_error(m, &err) < 0 ? -EPROTO : has_no_owners(c, &err) ? 1 : -err.code;
     else
         r = hear(c, m, &err);
     if (r < 0 && err.code == 0)
@@ -203,7 +220,12 @@ static int told(struct session_request *q, struct message *m)
 
 static void failed(struct session_request *q, const struct error *err)
 {
-    fail(q->owner, err);
+    struct claim *c = q->owner;
+
+    if (has_no_owners(c, err))
+        succeed(c);
+    else
+        fail(c, err);
 }
 
 static void begin(struct claim *c, struct session *s)
@@ -239,6 +261,14 @@ int claim_release(struct claim *c, struct session *s, const char *holder, struct
         return ask(c, CLAIM_ASKED, MSG_RELEASE, NULL, err);
     c->holder = strdup(holder);
     return c->holder ? ask(c, CLAIM_LEAVE, MSG_TAGS, NULL, err) : no_memory(err);
+}
+
+int claim_end(struct claim *c, struct session *s, const char *owner, struct error *err)
+{
+    begin(c, s);
+    if (owner && !(c->owner_name = strdup(owner)))
+        return no_memory(err);
+    return ask(c, CLAIM_END, MSG_TAGS, NULL, err);
 }
 
 int claim_present(struct claim *c, struct session *s, uint32_t generation, struct error *err)

@@ -20,6 +20,7 @@ enum claim_step {
     CLAIM_READ_BACK, /* and read */
     CLAIM_LEAVE,     /* to release, by tags: they are being read */
     CLAIM_ERASE,     /* and written without the holder */
+    CLAIM_END,       /* whether the sandbox may be ended, by tags: they are being read */
 };
 
 enum { CLAIM_WARNING_BYTES = 384 };
@@ -65,6 +66,15 @@ int claim_release(struct claim *c, struct session *s, const char *holder, struct
  * With a backend program there is nothing to present, and it is an error. As claim_attach().
  */
 int claim_present(struct claim *c, struct session *s, uint32_t generation, struct error *err);
+
+/**
+ * claim_end() - whether the sandbox may be ended by who presents @owner, by its tags
+ * @s: with a backend program, which does not judge that by itself; one without tags has no owners
+ * @owner: NULL: none
+ *
+ * As claim_attach(); -ENOSYS: it is of a version that had no owners.
+ */
+int claim_end(struct claim *c, struct session *s, const char *owner, struct error *err);
 
 /** claim_done() - take no further interest, free; harmless on a zeroed one */
 void claim_done(struct claim *c);

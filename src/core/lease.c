@@ -159,6 +159,20 @@ int lease_judge(const struct lease *l, const char *owner, const struct attach_re
     return 0;
 }
 
+int lease_judge_end(const struct lease *l, const char *owner, const char *given, struct error *err)
+{
+    int r = owner ? lease_judge_owner(owner, given, err) : 0;
+
+    if (r < 0 || (l->state != LEASE_HELD && l->state != LEASE_KEPT))
+        return r;
+    (void)error_set(err, ERROR_TERMINAL, EBUSY,
+                    l->state == LEASE_HELD
+                        ? "the sandbox is held by '%.200s'"
+                        : "the sandbox is kept for '%.200s', which may come back",
+                    l->holder);
+    return error_remedy(err, "Wait until it is free, or end it all the same with --force");
+}
+
 int lease_refuse(const struct lease *l, struct error *err)
 {
     (void)error_set(err, ERROR_TERMINAL, EBUSY,

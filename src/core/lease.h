@@ -55,6 +55,14 @@ int lease_judge(const struct lease *l, const char *owner, const struct attach_re
 /** lease_judge_owner() - whether @given is the owner of a sandbox that has @owner; as above */
 int lease_judge_owner(const char *owner, const char *given, struct error *err);
 
+/**
+ * lease_judge_end() - whether a sandbox may be ended by who presents @given
+ * @owner: of the sandbox; NULL: it has none
+ *
+ * As above; -EBUSY while it is held or kept.
+ */
+int lease_judge_end(const struct lease *l, const char *owner, const char *given, struct error *err);
+
 /** lease_refuse() - -EBUSY with an error for who needs a lease that another has */
 int lease_refuse(const struct lease *l, struct error *err);
 

@@ -47,21 +47,34 @@ bool share_tag_reserved(const char *tag)
     return false;
 }
 
+/* As a lease would be; its holder is only looked at. */
+static struct lease lease_of(const struct share_tags *t)
+{
+    const char *held_by = share_tags_find(t, SHARE_TAG_HOLDER);
+
+    return (struct lease){
+        .state = !share_tags_find(t, SHARE_TAG_OWNER) ? LEASE_NONE
+                 : held_by                            ? LEASE_HELD
+                                                      : LEASE_FREE,
+        .holder = (char *)(uintptr_t)held_by,
+    };
+}
+
 int share_tags_admit(const struct share_tags *t, const char *owner, const char *holder,
                      struct error *err)
 {
     const struct attach_request asked = {.owner = owner, .holder = holder};
-    const char *made_for = share_tags_find(t, SHARE_TAG_OWNER);
-    const char *held_by = share_tags_find(t, SHARE_TAG_HOLDER);
-    const struct lease found = {
-        .state = !made_for ? LEASE_NONE
-                 : held_by ? LEASE_HELD
-                           : LEASE_FREE,
-        .holder = (char *)(uintptr_t)held_by, /* only looked at */
-    };
-    int r = lease_judge(&found, made_for, &asked, err);
+    const struct lease found = lease_of(t);
+    int r = lease_judge(&found, share_tags_find(t, SHARE_TAG_OWNER), &asked, err);
 
-    return r < 0 ? r : held_by != NULL;
+    return r < 0 ? r : found.holder != NULL;
+}
+
+int share_tags_judge_end(const struct share_tags *t, const char *owner, struct error *err)
+{
+    const struct lease found = lease_of(t);
+
+    return lease_judge_end(&found, share_tags_find(t, SHARE_TAG_OWNER), owner, err);
 }
 
 /* What is left until the second that is written there; UINT64_MAX when that is no number. */

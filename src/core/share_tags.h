@@ -43,6 +43,9 @@ bool share_tag_reserved(const char *tag);
 int share_tags_admit(const struct share_tags *t, const char *owner, const char *holder,
                      struct error *err);
 
+/** share_tags_judge_end() - lease_judge_end() for a sandbox with these tags */
+int share_tags_judge_end(const struct share_tags *t, const char *owner, struct error *err);
+
 /**
  * share_tags_report() - what an attach learns from them
  * @ret:     views; generation 0

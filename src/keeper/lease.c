@@ -86,16 +86,9 @@ static bool admits(const struct connection *c)
 
 int lease_owner_admits(const struct keeper *k, const char *owner, bool ends, struct error *err)
 {
-    int r = k->spec.owner ? lease_judge_owner(k->spec.owner, owner, err) : 0;
-
-    if (r < 0 || !ends || !lease_taken(k))
-        return r;
-    (void)error_set(err, ERROR_TERMINAL, EBUSY,
-                    k->lease.state == LEASE_HELD
-                        ? "the sandbox is held by '%.200s'"
-                        : "the sandbox is kept for '%.200s', which may come back",
-                    k->lease.holder);
-    return error_remedy(err, "Wait until it is free, or end it all the same with --force");
+    if (ends)
+        return lease_judge_end(&k->lease, k->spec.owner, owner, err);
+    return k->spec.owner ? lease_judge_owner(k->spec.owner, owner, err) : 0;
 }
 
 /* --- those that may no more --- */

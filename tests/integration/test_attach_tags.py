@@ -169,6 +169,37 @@ class Attaching(Tags):
         self.assertIn(int(self.tag(sandbox, "airflow_expires_at")), range(before + 600, int(time.time()) + 601))
 
 
+class Ending(Tags):
+    def refuse_rm(self, sandbox, words, *options):
+        done = self.atoll("rm", *options, sandbox)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(words, done.stderr)
+        self.assertTrue(self.file(sandbox).exists())
+
+    def test_one_that_was_made_for_somebody_needs_its_owner(self):
+        sandbox = self.create()
+        self.refuse_rm(sandbox, b"made for 'a/b', and no owner was given")
+        self.refuse_rm(sandbox, b"made for 'a/b', and not for 'a/c'", "--owner", "a/c")
+        self.assertEqual(self.atoll("rm", "--owner", "a/b", sandbox).returncode, 0)
+        self.assertFalse(self.file(sandbox).exists())
+
+    def test_one_that_is_held_goes_only_by_force(self):
+        sandbox = self.create()
+        handle = self.attach(sandbox)
+        self.refuse_rm(sandbox, b"held by 't'", "--owner", "a/b")
+        handle.release()
+        self.assertEqual(self.atoll("rm", "--owner", "a/b", sandbox).returncode, 0)
+        sandbox = self.create()
+        self.attach(sandbox)
+        self.assertEqual(self.atoll("rm", "--force", sandbox).returncode, 0)
+        self.assertFalse(self.file(sandbox).exists())
+
+    def test_one_without_an_owner_is_anyones(self):
+        sandbox = self.create(owner=None)
+        self.assertEqual(self.atoll("rm", sandbox).returncode, 0)
+        self.assertFalse(self.file(sandbox).exists())
+
+
 class Releasing(Tags):
     def test_it_takes_the_holder_out_and_nothing_else(self):  # F14, F16
         sandbox = self.create("--tag", "team=x")
@@ -193,7 +224,7 @@ class Releasing(Tags):
     def test_one_that_has_gone_meanwhile_is_terminal(self):  # F17
         sandbox = self.create()
         handle = self.attach(sandbox)
-        self.assertEqual(self.atoll("rm", sandbox).returncode, 0)
+        self.assertEqual(self.atoll("rm", "--force", sandbox).returncode, 0)
         with self.assertRaises(libatoll.AtollError) as caught:
             handle.release()
         self.assertEqual(caught.exception.cls, libatoll.TERMINAL)

@@ -68,6 +68,34 @@ static void the_owner_has_to_be_the_same_and_nobody_else_in(void **state)
     }
 }
 
+static void it_is_ended_by_its_owner_while_nobody_holds_it(void **state)
+{
+    static const struct {
+        const char *tags[TAGS_MAX];
+        const char *owner;
+        int result;
+    } rows[] = {
+        {{"airflow_owner=a/b", "team=x"}, "a/b", 0},
+        {{"airflow_owner=a/b", "airflow_holder=t"}, "a/b", -EBUSY},
+        {{"airflow_owner=a/b", "airflow_holder=t"}, NULL, -EACCES},
+        {{"airflow_owner=a/b"}, "a/c", -EACCES},
+        {{"airflow_owner=a/b"}, "", -EACCES},
+        {{"airflow_owner=a/b"}, NULL, -EACCES},
+        {{"airflow_owner=", "airflow_holder=t"}, NULL, 0},
+        {{"team=x"}, "a/b", 0},
+        {{NULL}, NULL, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const struct share_tags t = tags_of(rows[i].tags);
+        struct error err = ERROR_INIT;
+
+        assert_int_equal(share_tags_judge_end(&t, rows[i].owner, &err), rows[i].result);
+        assert_int_equal(err.code, -rows[i].result);
+    }
+}
+
 static void what_is_left_is_counted_from_the_tag(void **state)
 {
     static const struct {
@@ -201,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_owner_has_to_be_the_same_and_nobody_else_in),
+        cmocka_unit_test(it_is_ended_by_its_owner_while_nobody_holds_it),
         cmocka_unit_test(what_is_left_is_counted_from_the_tag),
         cmocka_unit_test(network_and_workdir_are_told_as_they_were_recorded),
         cmocka_unit_test(a_stamp_that_cannot_be_read_is_not_known_and_quoted),
