@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "core/destination.h"
 #include "core/policy.h"
 #include "base/guards.h"
@@ -186,6 +187,18 @@ static void check_tools(const struct spec_filling *f)
                    "tools names publish_exports, and exports promises nothing to publish");
 }
 
+/* Both are without symbolic links by now. */
+static void check_audit(const struct spec_filling *f)
+{
+    const struct spec *s = f->spec;
+
+    for (size_t i = 0; s->audit && i < s->n_volumes; i++)
+        if (!s->volumes[i].read_only && path_is_within(s->audit, s->volumes[i].host))
+            refuse(f, SPEC_FIELD_AUDIT, "Name a file elsewhere, or add the volume read-only",
+                   "'%.200s' lies in the volume %.200s, so that programs inside could change it",
+                   s->audit, s->volumes[i].host);
+}
+
 void spec_finish(struct spec_filling *f)
 {
     check_image(f);
@@ -193,5 +206,6 @@ void spec_finish(struct spec_filling *f)
     check_times(f);
     check_attaching(f);
     check_exports(f);
+    check_audit(f);
     check_tools(f);
 }

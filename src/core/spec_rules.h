@@ -9,9 +9,9 @@
  * spec_finish() - judge a filled spec as a whole
  *
  * The network's lists against each other and block_network (core/policy.h), times against times,
- * what attaching excludes, where exports go, and the image, whose grammar depends on the backend:
- * that of `local` is made absolute here. Problems bear the path of their field and no place. Blocks
- * for as long as the file system takes. It does not ask whether a backend can do it.
+ * what attaching excludes, where exports and audit go, and the image, whose grammar depends on the
+ * backend: that of `local` is made absolute here. Problems bear the path of their field and no
+ * place. Blocks for as long as the file system takes. It does not ask whether a backend can do it.
  */
 void spec_finish(struct spec_filling *f);
 

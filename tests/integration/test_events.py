@@ -414,6 +414,19 @@ class AuditTest(HeldTest):
         self.assertFalse((folder / "target").exists())
         self.assertEqual(self.listed(), [])
 
+    def test_where_programs_inside_could_change_it_it_is_refused(self):
+        folder = self.folder()
+        (folder / "deep").mkdir()
+        (folder.parent / f"{folder.name}-beside").symlink_to(folder)
+        self.addCleanup((folder.parent / f"{folder.name}-beside").unlink)
+        for path in (folder / "audit", folder / "deep/audit", folder.parent / f"{folder.name}-beside/audit"):
+            with self.subTest(path):
+                self.assert_refused(self.run_atoll("--audit", str(path), "--volume", f"{folder}:/data", "--", "true"),
+                                    "programs inside could change it", "Name a file elsewhere")
+                self.assertFalse(path.exists())
+        done = self.run_atoll("--audit", str(folder / "audit"), "--volume", f"{folder}:/data:ro", "--", "true")
+        self.assertEqual((done.status, done.err), (0, b""))
+
     def test_a_folder_in_which_nothing_can_be_made_is_refused(self):
         path = "/proc/audit-of-atoll"  # not even root can
         self.assert_refused(self.run_atoll("--audit", path, "--", "true"),
