@@ -227,8 +227,8 @@ struct atoll_attach {
  * reading stays open to all. Another live holder, another owner, or a sandbox without one is
  * refused, naming both. The same holder may attach again: the later handle wins, and the earlier
  * one is told that its lease is over. Freeing the handle, or the end of this process, gives the
- * lease back, at once or after keep_us; of a backend with tags only atoll_release() does. Then
- * atoll_op_sandbox() and atoll_op_attached().
+ * lease back, at once or after keep_us; of a backend with tags only atoll_release() does, and a
+ * keep_us is refused. Then atoll_op_sandbox() and atoll_op_attached().
  */
 struct atoll_op *atoll_attach(struct atoll *a, const char *id, const struct atoll_attach *x);
 
@@ -253,7 +253,8 @@ uint32_t atoll_lease(const struct atoll_sandbox *sb);
 /**
  * atoll_release() - give the lease of an attached handle back; the handle stays open without it
  *
- * Good also when it was over already. Never ends the sandbox.
+ * Commands that run by the lease are ended, but for detached ones; by tags, none are. Good also
+ * when it was over already. Never ends the sandbox.
  */
 struct atoll_op *atoll_release(struct atoll_sandbox *sb);
 
@@ -261,7 +262,8 @@ struct atoll_op *atoll_release(struct atoll_sandbox *sb);
  * atoll_extend() - another lifetime for a sandbox, counted from now
  * @owner: as it was made for; NULL: it has none
  *
- * Then atoll_op_left_us().
+ * Then atoll_op_left_us(). Only sandboxes of the backend local have a lifetime that can be changed;
+ * for others it fails with EOPNOTSUPP.
  */
 struct atoll_op *atoll_extend(struct atoll_sandbox *sb, const char *owner, uint64_t lifetime_us);
 
@@ -422,7 +424,7 @@ struct atoll_denial {
 struct atoll_exit {
     int exit_code;       /* of exit(), when signal is 0 */
     int signal;          /* that ended it */
-    const char *reason;  /* "exited", "timeout", "oom", "killed", "lifetime", "error" */
+    const char *reason;  /* "exited", "timeout", "oom", "killed", "lifetime", "error", "cost" */
     const char *problem; /* why it did not start, as a sentence; NULL: it ran */
     int status;          /* as a shell says it: the code; 124 timeout; 125; 126; 127; 128+n */
     uint32_t command;    /* its number in the sandbox */

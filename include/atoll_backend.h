@@ -89,6 +89,7 @@ enum atoll_reason {
     ATOLL_KILLED = 3,
     ATOLL_LIFETIME = 4,
     ATOLL_FAILED = 5, /* the sandbox or the way to it was lost */
+    ATOLL_COST = 6,   /* the sandbox has cost all that it may: backend.max_cost */
 };
 
 struct atoll_backend_exit {

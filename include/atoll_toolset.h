@@ -55,7 +55,9 @@ struct atoll_toolset_options {
     const char *holder; /* who holds it: a task, without the number of its attempt, since a retry is
                            the same holder; NULL: the owner */
     uint64_t keep_us;   /* how long it is kept for that holder if this process dies or frees the
-                           toolset without a close; 0: others may have it at once */
+                           toolset without a close; 0: others may have it at once. A backend with
+                           tags has no such time, and refuses one at the open: there a death, or
+                           a free without a close, leaves the holder's name behind for good */
     uint32_t lease;     /* generation of a lease on the sandbox that this process acts by for its
                            holder: then nothing is attached or released; 0: none */
 };
@@ -130,7 +132,9 @@ char *atoll_toolset_render(const struct atoll_toolset *t, int format);
  * The destinations of exports are judged, a standing sandbox is reached, attached to if the spec
  * says so, and asked what it is. Nothing is created. One that was closed can be opened again. Fails
  * with ATOLL_USAGE when it is open, and with ATOLL_TERMINAL when the sandbox cannot be had,
- * whatever the reason. Results: atoll_op_warning(), atoll_toolset_note().
+ * whatever the reason. One that fails or is cancelled gives back what it has taken, and is done
+ * when that is; freed earlier it does not. Results, also of one that failed: atoll_op_warning(),
+ * atoll_toolset_note().
  */
 struct atoll_op *atoll_toolset_open(struct atoll_toolset *t);
 
@@ -189,11 +193,12 @@ int atoll_tool_progress(struct atoll_op *op, struct atoll_tool_progress *ret);
  * atoll_toolset_close() - end a run
  * @succeeded: publish the exports; otherwise nothing leaves
  *
- * Calls that are under way or wait are ended with ATOLL_TERMINAL. Exports come first and are all
- * published or none; then an own sandbox is removed in any case, a standing one let go: its lease
- * is given back, in up to three attempts a second apart. Fails when an export failed, or was
- * promised and no sandbox stands: the toolset is closed all the same. That a sandbox could not be
- * removed or released is a warning. Results: atoll_op_exported(), atoll_op_warning(),
+ * Calls that are under way or wait are ended with ATOLL_TERMINAL, an open under way is cancelled.
+ * Exports come first and are all published or none; then an own sandbox is removed in any case, a
+ * standing one let go: its lease is given back, in up to three attempts a second apart, when what
+ * start_process has started there is dead. Fails when an export failed, or was promised and no
+ * sandbox stands: the toolset is closed all the same. That a sandbox could not be removed or
+ * released is a warning. Results: atoll_op_exported(), atoll_op_warning(),
  * atoll_toolset_note().
  */
 struct atoll_op *atoll_toolset_close(struct atoll_toolset *t, bool succeeded);

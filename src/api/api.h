@@ -176,6 +176,10 @@ void lease_opening_start(struct lease_opening *l, struct atoll_sandbox *sb, stru
 
 /** lease_opening_stop() - wait for it no longer; harmless on NULL */
 void lease_opening_stop(struct lease_opening *l);
+
+/** lease_opening_left() - whether @op, an attach that failed, may have left its holder in the tags
+ */
+bool lease_opening_left(const struct atoll_op *op);
 void lease_opening_free(struct lease_opening *l);
 
 /* --- capture.c --- */

@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "base/cleanup.h"
+#include "core/lease.h"
 #include "base/guards.h"
 
 struct destroy_op {
@@ -68,8 +69,9 @@ static void send_destroy(struct destroy_op *d)
         field_put_u32(&w, TAG_DESTROY_FLAGS, DESTROY_FORCE);
     if (!buf)
         op_fail_errno(&d->op, ENOMEM, "cannot ask for the sandbox's end");
-    else
-        (void)session_ask(&d->op.sb->session, &d->request, MSG_DESTROY, &w, NULL, 0, &err);
+    else if (session_ask(&d->op.sb->session, &d->request, MSG_DESTROY, &w, NULL, 0, &err) ==
+             -E2BIG) /* nothing was sent, and nothing will be answered */
+        op_fail(&d->op, &err);
 }
 
 static void permitted(struct claim *c)
@@ -124,7 +126,11 @@ static void start(struct destroy_op *d, bool judged)
         d->claim = (struct claim){.owner = d, .done = permitted, .failed = not_permitted};
         if (claim_end(&d->claim, &sb->session, d->owner, &err) == 0)
             return;
-        if (err.code == ENOSYS) /* an earlier program, which has no owners */
+        if (err.code == ENOSYS) { /* an earlier program, which has no owners */
+            err = (struct error)ERROR_INIT;
+            (void)lease_judge_owner(NULL, d->owner, &err);
+        }
+        if (err.code == 0)
             send_destroy(d);
         else
             op_fail(&d->op, &err);

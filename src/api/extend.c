@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "base/cleanup.h"
+#include "core/sandbox_id.h"
 #include "base/guards.h"
 
 struct extend_op {
@@ -53,6 +54,22 @@ static void extend_release(struct atoll_op *op)
 
 static const struct op_class extend_class = {.cancel = extend_cancel, .release = extend_release};
 
+/* A keeper counts the lifetime, and backend programs have none. */
+static void refuse_backend(struct extend_op *x)
+{
+    char backend[BACKEND_NAME_BYTES_MAX + 1];
+    struct error err = ERROR_INIT;
+
+    if (!sandbox_id_split(atoll_sandbox_id(x->op.sb), backend))
+        (void)snprintf(backend, sizeof backend, "?");
+    (void)error_set(&err, ERROR_TERMINAL, EOPNOTSUPP,
+                    "the sandbox is one of backend '%s', and only the lifetime of one of local "
+                    "can be changed",
+                    backend);
+    (void)error_remedy(&err, "Create it with a longer --lifetime (backend.sandbox_timeout)");
+    op_fail(&x->op, &err);
+}
+
 struct atoll_op *atoll_extend(struct atoll_sandbox *sb, const char *owner, uint64_t lifetime_us)
 {
     struct extend_op *x = op_new(sb->a, sb, &extend_class, sizeof *x);
@@ -65,6 +82,10 @@ struct atoll_op *atoll_extend(struct atoll_sandbox *sb, const char *owner, uint6
         return NULL;
     x->left_us = UINT64_MAX;
     x->request = (struct session_request){.owner = x, .told = told, .failed = failed};
+    if (!sb->local) {
+        refuse_backend(x);
+        return &x->op;
+    }
     field_put_u64(&w, TAG_LIFETIME_US, lifetime_us);
     if (owner)
         field_put_string(&w, TAG_OWNER, owner);

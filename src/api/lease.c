@@ -123,6 +123,13 @@ const struct atoll_attached *atoll_op_attached(const struct atoll_op *op)
     return l && l->has_attached ? &l->attached : NULL;
 }
 
+bool lease_opening_left(const struct atoll_op *op)
+{
+    const struct lease_opening *l = op->failed || op->given_up ? sandbox_reached_lease(op) : NULL;
+
+    return l && l->claim.written;
+}
+
 uint32_t atoll_lease(const struct atoll_sandbox *sb)
 {
     return sb->session.state == SESSION_OPEN ? sb->lease : 0;

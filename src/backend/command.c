@@ -332,8 +332,11 @@ static void say_exited(struct atoll_stream *c, const struct exit_report *x)
     struct writer w = writer_over(buf, sizeof buf);
 
     if (!(c->flags & EXEC_DETACH && c->told)) { /* nobody waits for the end of such a one */
+        struct exit_report told = *x;
+
+        told.reason = exit_reason_for(told.reason, s->minor);
         stream_end_outputs(c);
-        exit_report_encode(&w, x);
+        exit_report_encode(&w, &told);
         server_send(s, MSG_EXITED, c->id, &w);
     }
     command_free(c);

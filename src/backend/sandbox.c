@@ -145,7 +145,7 @@ void sandbox_ended(struct atoll_server *s, uint32_t reason, uint32_t ended_by)
     s->sandbox = NULL;
     while (s->streams)
         command_abandon(s->streams, reason);
-    field_put_u32(&w, TAG_ENDED_BY, ended_by);
+    field_put_u32(&w, TAG_ENDED_BY, ended_by_for(ended_by, s->minor));
     server_send(s, MSG_ENDED, s->create_id, &w);
     s->loop.stop = true;
 }
@@ -161,6 +161,7 @@ void atoll_backend_ended(struct atoll_server *server, int reason)
         [ATOLL_KILLED] = {REASON_KILLED, ENDED_KILLED},
         [ATOLL_LIFETIME] = {REASON_LIFETIME, ENDED_LIFETIME},
         [ATOLL_FAILED] = {REASON_ERROR, ENDED_ERROR},
+        [ATOLL_COST] = {REASON_COST, ENDED_COST},
     };
     size_t i = reason >= 0 && (size_t)reason < ARRAY_SIZE(ends) ? (size_t)reason : ATOLL_FAILED;
 

@@ -122,6 +122,7 @@ static int greet(struct atoll_server *s, const struct message *m)
     if (m->type == MSG_HELLO && hello_decode(m->payload, &theirs) == 0 &&
         theirs.major == WIRE_VERSION_MAJOR) {
         s->greeted = true;
+        s->minor = theirs.minor;
         return 0;
     }
     (void)error_set(&err, ERROR_USAGE, EPROTO,
@@ -185,10 +186,23 @@ static const struct route {
     {MSG_SET_TAGS, true, tags_write},
 };
 
-static int serve(struct atoll_server *s, const struct message *m)
+/* What this version names is left to keepers; what it does not, a later version may have. */
+static void refuse_unknown(struct atoll_server *s, const struct message *m)
 {
+    const char *name = message_name(m->type);
     char text[80];
 
+    if (name)
+        (void)snprintf(text, sizeof text, "this backend has no operation '%s'", name);
+    else
+        (void)snprintf(text, sizeof text, "this backend has no operation %u", m->type);
+    server_refuse_text(s, m->id, ERROR_USAGE, ENOSYS, text,
+                       name ? "Use a sandbox of the backend local for it"
+                            : "Use one of the client's version");
+}
+
+static int serve(struct atoll_server *s, const struct message *m)
+{
     if (!s->greeted)
         return greet(s, m);
     for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
@@ -200,12 +214,7 @@ static int serve(struct atoll_server *s, const struct message *m)
             routes[i].handle(s, m);
         return 0;
     }
-    if (message_name(m->type))
-        (void)snprintf(text, sizeof text, "this backend has no operation '%s'",
-                       message_name(m->type));
-    else
-        (void)snprintf(text, sizeof text, "this backend has no operation %u", m->type);
-    server_refuse_text(s, m->id, ERROR_USAGE, ENOSYS, text, "Use one of the client's version");
+    refuse_unknown(s, m);
     return 0;
 }
 

@@ -102,8 +102,9 @@ struct atoll_server {
     struct loop_timer more; /* messages that are here already are still to be served */
     struct loop_timer patience;
     bool greeted;
-    bool gone;   /* the client */
-    bool broken; /* it did not keep to the protocol */
+    uint32_t minor; /* of the client's version, once it has greeted */
+    bool gone;      /* the client */
+    bool broken;    /* it did not keep to the protocol */
     enum phase phase;
     uint32_t create_id;
     void *sandbox; /* the backend's */

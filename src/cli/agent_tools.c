@@ -2,10 +2,8 @@
 #include "cli/agent_tools.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "client/describe.h"
 #include "core/backends.h"
 #include "base/guards.h"
@@ -23,18 +21,6 @@ int agent_tools_admit(const struct spec *s, struct error *err)
         return r;
     r = description_fetch_wait(&d, backend.name, err);
     return r < 0 ? r : description_admits(&d, s, err);
-}
-
-uint32_t agent_tools_lease(const char *text, const char *id)
-{
-    const char *hash = text ? strrchr(text, '#') : NULL;
-    size_t n = hash ? (size_t)(hash - text) : 0;
-    uint64_t generation;
-
-    if (!hash || strlen(id) != n || strncmp(text, id, n) != 0 ||
-        parse_u64(hash + 1, 1, UINT32_MAX, &generation) < 0)
-        return 0;
-    return (uint32_t)generation;
 }
 
 int agent_tools_new(struct atoll *a, const struct atoll_spec *spec,

@@ -3,8 +3,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "atoll_toolset.h"
 #include "base/error.h"
 #include "core/spec.h"
@@ -16,14 +14,6 @@
  * backend_admit() and description_admits().
  */
 int agent_tools_admit(const struct spec *s, struct error *err);
-
-/**
- * agent_tools_lease() - the generation of the lease on sandbox @id that this process was given
- * @text: of ATOLL_LEASE, which `atoll hold` sets: "ID#GENERATION"; NULL: none
- *
- * Return: 0 when there is none, or it is of another sandbox.
- */
-uint32_t agent_tools_lease(const char *text, const char *id);
 
 /** agent_tools_new() - atoll_toolset_new() with an error for people; @ret is owned */
 int agent_tools_new(struct atoll *a, const struct atoll_spec *spec,

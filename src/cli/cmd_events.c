@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* atoll events: what happened to sandboxes. */
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct events_args {
 #define FIELD(name) offsetof(struct events_args, name)
 
 static const char *const kinds[] = {"state", "command", "export", "egress", "policy",
-                                    "lease", "limit",   "end",    NULL};
+                                    "lease", "limit",   "end",    "events", NULL};
 
 static const struct option events_options[] = {
     {.name = "kind",
@@ -32,7 +33,7 @@ static const struct option events_options[] = {
      .kind = OPTION_CHOICE,
      .offset = FIELD(kind),
      .choices = kinds,
-     .help = "only events of this kind"},
+     .help = "only events of this kind, and the lines that say how many events are not there"},
     {.name = "tag",
      .arg = "KEY=VALUE",
      .kind = OPTION_LIST,
@@ -63,20 +64,28 @@ struct view {
     const struct events_args *args;
     bool labelled; /* the sandbox's id is in front of each line */
     bool sorts;    /* lines are kept until view_flush() */
+    int failed;    /* the errno of the first write that failed; 0: none did */
     struct waiting *waiting;
     size_t n, room;
 };
 
-static int view_print(const struct view *v, const char *text)
+/* Return: @r, the outcome of a call of stdio, as a negative errno. */
+static int view_wrote(struct view *v, int r)
 {
-    return fprintf(v->cli->out, "%s\n", text) < 0 ? -EIO : 0;
+    if (r < 0 && v->failed == 0)
+        v->failed = errno;
+    return -v->failed;
+}
+
+static int view_print(struct view *v, const char *text)
+{
+    return view_wrote(v, fprintf(v->cli->out, "%s\n", text));
 }
 
 /* @text is taken. */
 static int view_keep(struct view *v, const json_t *e, char *text)
 {
     const char *time = json_string_value(json_object_get(e, "time"));
-    const char *kind = json_string_value(json_object_get(e, "kind"));
 
     if (v->n == v->room) {
         const size_t room = v->room > 0 ? 2 * v->room : 64;
@@ -91,8 +100,7 @@ static int view_keep(struct view *v, const json_t *e, char *text)
     }
     struct waiting *w = &v->waiting[v->n];
     *w = (struct waiting){.number = v->n++, .text = text};
-    /* The line about those that are gone stands before what is left, and has the time of now. */
-    if (time && kind && strcmp(kind, "events") != 0)
+    if (time)
         (void)snprintf(w->time, sizeof w->time, "%s", time);
     return 0;
 }
@@ -125,7 +133,7 @@ static int view_flush(struct view *v)
         r = view_print(v, v->waiting[i].text);
     view_done(v);
     v->sorts = false;
-    return r < 0 || fflush(v->cli->out) != 0 ? -EIO : 0;
+    return r < 0 ? r : view_wrote(v, fflush(v->cli->out));
 }
 
 /* Return: owned; NULL without memory. */
@@ -145,7 +153,9 @@ static int take_line(void *owner, const char *id, const char *line, const json_t
     struct view *v = owner;
     const char *kind = json_string_value(json_object_get(e, "kind"));
 
-    if (v->args->kind && (!kind || strcmp(kind, v->args->kind) != 0))
+    /* A gap may have had some of this kind. */
+    if (v->args->kind &&
+        (!kind || (strcmp(kind, v->args->kind) != 0 && strcmp(kind, "events") != 0)))
         return 0;
     char *text = shown(v, id, line, e);
     if (!text)
@@ -159,28 +169,50 @@ static int take_line(void *owner, const char *id, const char *line, const json_t
 
 static int pause_view(void *owner)
 {
-    const struct view *v = owner;
+    struct view *v = owner;
 
-    return fflush(v->cli->out) != 0 ? -errno : 0;
+    return view_wrote(v, fflush(v->cli->out));
+}
+
+/* Ends the program by the signal of a write to a pipe that nobody reads, unless the caller has said
+ * that it wants the error instead, which is returned. */
+static int nobody_reads(void)
+{
+    (void)raise(SIGPIPE);
+    return EPIPE;
+}
+
+/* The events could be had; that they were for nothing is what counts. */
+static int not_printed(int code, struct error *err)
+{
+    *err = (struct error)ERROR_INIT;
+    return error_set(err, ERROR_TERMINAL, code, "cannot write to standard output: %s",
+                     strerror(code));
 }
 
 /* @id: NULL: all */
 static int show(struct cli *cli, const struct events_args *a, const char *id, struct error *err)
 {
     struct view v = {.cli = cli, .args = a, .labelled = !id, .sorts = !id};
-    struct event_watch w = {
-        .tags = &a->tags, .follow = a->follow, .owner = &v, .line = take_line, .pause = pause_view};
+    struct event_watch w = {.tags = &a->tags,
+                            .follow = a->follow,
+                            .out_fd = fileno(cli->out),
+                            .owner = &v,
+                            .line = take_line,
+                            .pause = pause_view};
     int r = event_watch_begin(&w, err);
 
     if (r == 0)
         r = id ? event_watch_one(&w, id, err) : event_watch_all(&w, err);
-    if (r == 0 && (r = view_flush(&v)) < 0)
-        (void)error_set(err, ERROR_TERMINAL, -r, "the events cannot be printed: %s", strerror(-r));
+    if (r == 0)
+        r = view_flush(&v);
     if (r == 0 && a->follow)
         r = event_watch_follow(&w, err);
+    if (w.unread && v.failed == 0)
+        v.failed = nobody_reads();
     event_watch_done(&w);
     view_done(&v);
-    return r;
+    return v.failed ? not_printed(v.failed, err) : r;
 }
 
 static int show_named(struct cli *cli, const struct events_args *a, const char *text,
@@ -236,11 +268,14 @@ const struct command cmd_events = {
         "first. Their kinds: state (it was created), command (started, exited), export (published "
         "or failed), egress (an attempt to get out that was refused, with the commands that ran "
         "then and the rule), policy (it was changed), lease (who holds it), limit (little is left "
-        "of its lifetime, memory or money) and end.\n\n"
+        "of its lifetime, memory or money), end, and events (some are not there). The last is "
+        "shown "
+        "with every --kind, since those could be of any.\n\n"
         "Values of the spec's variables with 4 bytes or more are shown as ***, where arguments or "
-        "names hold them. Of many events the older half goes when there is no more room for them, "
-        "and the first line then says how many went. All of them go with the sandbox; --audit of "
-        "create and run keeps them in a file.",
+        "names hold them. When there is no more room older events go, refusals first, and a line "
+        "in "
+        "their place says how many. All of them go with the sandbox; --audit of create and run "
+        "keeps them in a file.",
     .options = events_options,
     .n_options = ARRAY_SIZE(events_options),
     .examples = events_examples,

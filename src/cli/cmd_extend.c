@@ -26,7 +26,7 @@ static const struct option extend_options[] = {
      .arg = "NAME",
      .kind = OPTION_TEXT,
      .offset = FIELD(owner),
-     .help = "for whom it was made; needed if it was made for somebody"},
+     .help = "for whom it was made; needed if it was made for somebody, and only then"},
     OPTION_JSON(FIELD(json)),
 };
 
@@ -72,6 +72,8 @@ static int extend(struct cli *cli, const struct extend_args *a, const char *text
         return r;
     _cleanup_(handle_op_freep) struct atoll_op *op = atoll_extend(h.sandbox, a->owner, life_us);
     r = handle_wait(&h, op, err);
+    if (r == -EACCES && !a->owner)
+        return error_remedy(err, "Give --owner NAME as at create");
     return r < 0 ? r : report(cli, a, h.id, atoll_op_left_us(op), err);
 }
 
@@ -104,7 +106,9 @@ const struct command cmd_extend = {
     .description =
         "The sandbox ends DURATION after now, whatever its lifetime was before; a shorter one is "
         "taken as well. Prints when that is. Written as the lifetime of create: 90s, 5m, 1h.\n\n"
-        "The idle timeout goes on as it did: this alone does not keep a sandbox that nobody uses.",
+        "The idle timeout goes on as it did: this alone does not keep a sandbox that nobody uses. "
+        "Only sandboxes of the backend local can be extended; create others with a longer "
+        "--lifetime.",
     .options = extend_options,
     .n_options = ARRAY_SIZE(extend_options),
     .examples = extend_examples,

@@ -63,21 +63,34 @@ static void tell(void *arg, const char *path, int r)
     (void)error_remedy(x->err, "Remove it by hand, and run \"atoll gc\" again");
 }
 
-static void print_summary(struct cli *cli, const struct journal_sweep *s, size_t sandboxes)
+/* What dead keepers have left. */
+struct leavings {
+    size_t records, groups;
+};
+
+static const char *plural(size_t n)
 {
-    fprintf(cli->out, "%zu staged path%s and %zu record%s of sandboxes removed", s->removed,
-            s->removed == 1 ? "" : "s", sandboxes, sandboxes == 1 ? "" : "s");
+    return n == 1 ? "" : "s";
+}
+
+static void print_summary(struct cli *cli, const struct journal_sweep *s, const struct leavings *l)
+{
+    fprintf(cli->out,
+            "%zu staged path%s, %zu record%s of sandboxes and %zu control group%s removed",
+            s->removed, plural(s->removed), l->records, plural(l->records), l->groups,
+            plural(l->groups));
     if (s->failed > 0)
-        fprintf(cli->out, ", %zu path%s left", s->failed, s->failed == 1 ? "" : "s");
+        fprintf(cli->out, ", %zu path%s left", s->failed, plural(s->failed));
     putc('\n', cli->out);
 }
 
 /* @x->removed and @x->failed are taken. */
-static int print_report(struct report *x, const struct journal_sweep *s, size_t sandboxes,
+static int print_report(struct report *x, const struct journal_sweep *s, const struct leavings *l,
                         struct error *err)
 {
-    json_t *o = json_pack("{s:o, s:o, s:I, s:I}", "removed", x->removed, "failed", x->failed,
-                          "exports", (json_int_t)s->exports, "sandboxes", (json_int_t)sandboxes);
+    json_t *o = json_pack("{s:o, s:o, s:I, s:I, s:I}", "removed", x->removed, "failed", x->failed,
+                          "exports", (json_int_t)s->exports, "sandboxes", (json_int_t)l->records,
+                          "control_groups", (json_int_t)l->groups);
 
     x->removed = x->failed = NULL;
     if (x->no_memory) {
@@ -95,17 +108,16 @@ static int collect(struct cli *cli, bool json, struct error *err)
                        .failed = json ? json_array() : NULL,
                        .err = &left};
     struct journal_sweep swept = {0};
-    size_t sandboxes = 0;
-    int r = state_sweep(&sandboxes, err);
+    struct leavings l = {0};
+    int r = state_sweep(&l.records, err);
 
-    (void)cgroup_sweep();
-
+    l.groups = cgroup_sweep();
     if (r == 0)
         r = journal_sweep(&swept, tell, &x, err);
     if (r == 0 && json)
-        r = print_report(&x, &swept, sandboxes, err);
+        r = print_report(&x, &swept, &l, err);
     else if (r == 0)
-        print_summary(cli, &swept, sandboxes);
+        print_summary(cli, &swept, &l);
     json_decref(x.removed);
     json_decref(x.failed);
     if (r < 0 || left.code == 0)
@@ -135,12 +147,14 @@ const struct command cmd_gc = {
     .usage = "[--json]",
     .description =
         "An export that is killed leaves files or folders called NAME.….partial beside its "
-        "destinations, and a keeper that is killed the record of its sandbox. Both are removed, as "
-        "far as they are this user's; what still lives is left alone. Each path that was removed "
-        "is "
-        "printed, and a line that counts them.\n\n"
-        "The next export removes them too, and so do 'atoll list' and whoever looks for the "
-        "sandbox: this is for when there is none.",
+        "destinations, and a keeper that is killed the record of its sandbox and its control "
+        "groups, which hold it to ceilings of memory and CPU. All are removed, as far as they are "
+        "this user's, with what still runs in such a group; what still lives is left alone. Each "
+        "path that was removed is printed, and a line that counts them, the records and the "
+        "groups; on a host with cgroup v1 a sandbox may have had several groups.\n\n"
+        "The next export removes what exports left, 'atoll list' and whoever looks for the sandbox "
+        "the record, and the next sandbox with such ceilings the groups: this is for when there "
+        "is none.",
     .options = gc_options,
     .n_options = ARRAY_SIZE(gc_options),
     .examples = gc_examples,

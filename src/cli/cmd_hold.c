@@ -17,7 +17,9 @@
 #include "cli/host_command.h"
 #include "client/claim.h"
 #include "core/limits.h"
+#include "core/lease.h"
 #include "core/sandbox_id.h"
+#include "wire/sandbox_info.h"
 #include "base/guards.h"
 
 enum { RELEASE_US = 10000000 };
@@ -47,7 +49,7 @@ static const struct option hold_options[] = {
      .min = 1000,
      .max = LIMIT_TIME_MAX_US,
      .help = "if atoll dies, keep the sandbox this long for the same holder; otherwise it is free "
-             "at once"},
+             "at once; not with a backend program"},
 };
 
 /* Everything is a source or timer of one loop. */
@@ -58,6 +60,9 @@ struct hold {
     struct loop loop;
     struct session session;
     struct session_request open; /* with a backend program */
+    struct session_request look; /* who has it, if that may be us */
+    uint32_t lease;              /* the generation that our environment gives */
+    bool within;                 /* that is of this sandbox */
     struct claim claim;
     struct loop_source signals;
     struct loop_timer patience;
@@ -88,7 +93,6 @@ static void give_up_command(struct hold *h, const char *why)
     fprintf(h->cli->err, "atoll: %s: %s; the command is told to end\n", h->id, text);
     (void)fflush(h->cli->err);
     host_command_signal(&h->command, SIGTERM);
-    host_command_signal(&h->command, SIGCONT);
 }
 
 static void lease_lost(struct session *s)
@@ -116,11 +120,11 @@ static int signal_came(struct loop *l, struct loop_source *source, uint32_t even
         return 0;
     if (info.ssi_signo == SIGCHLD) {
         l->stop = host_command_look(&h->command) || l->stop;
-    } else if (h->command.pid == 0) {
+    } else if (h->command.pid != 0) {
+        host_command_pass(&h->command, &info);
+    } else if (info.ssi_signo != SIGCONT) {
         h->signal = (int)info.ssi_signo;
         l->stop = true;
-    } else {
-        host_command_signal(&h->command, (int)info.ssi_signo);
     }
     return 0;
 }
@@ -128,7 +132,7 @@ static int signal_came(struct loop *l, struct loop_source *source, uint32_t even
 /* What is passed on to the command. One that the caller ignores (nohup) stays ignored. */
 static int catch_signals(struct hold *h, struct error *err)
 {
-    static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
     sigset_t set;
 
     sigemptyset(&set);
@@ -163,16 +167,73 @@ static void refused(struct claim *c, const struct error *err)
     fail(c->owner, err);
 }
 
+static const char *holder_of(const struct hold_args *a)
+{
+    return a->holder ? a->holder : a->owner;
+}
+
 static int claim(struct hold *h, struct error *err)
 {
     const struct attach_request x = {
-        .owner = h->args->owner,
-        .holder = h->args->holder ? h->args->holder : h->args->owner,
-        .keep_us = h->args->keep,
-    };
+        .owner = h->args->owner, .holder = holder_of(h->args), .keep_us = h->args->keep};
 
     h->claim = (struct claim){.owner = h, .done = claimed, .failed = refused};
     return claim_attach(&h->claim, &h->session, &x, err);
+}
+
+/*
+ * Under "atoll hold" of this sandbox and as its holder, we would take the lease from the very
+ * command that has started us, or from the later attempt that has taken it from that one.
+ */
+static int judge_within(const struct hold *h, const struct sandbox_info *x, struct error *err)
+{
+    if (x->lease_state != LEASE_HELD || !x->holder || strcmp(x->holder, holder_of(h->args)) != 0)
+        return 0;
+    if (x->lease_generation == h->lease) {
+        (void)error_set(err, ERROR_USAGE, EALREADY,
+                        "this command has the lease already, as '%.150s'", x->holder);
+        return error_remedy(err, "Run COMMAND without atoll hold%s",
+                            h->lease > 0 ? ""
+                                         : "; unset " HANDLE_LEASE_VARIABLE
+                                           " if the one that set it has died");
+    }
+    (void)error_set(err, ERROR_USAGE, EALREADY,
+                    "the lease that this command was given is over, its holder '%.150s' has "
+                    "attached once more",
+                    x->holder);
+    return error_remedy(err, "Let this attempt end; unset " HANDLE_LEASE_VARIABLE
+                             " to take the sandbox from the later one");
+}
+
+static int looked(struct session_request *q, struct message *m)
+{
+    struct hold *h = q->owner;
+    struct sandbox_info info = {0};
+    struct error err = ERROR_INIT;
+
+    if (m->type == MSG_ERROR ? session_error(m, &err) < 0
+                             : m->type != MSG_SANDBOX || sandbox_info_decode(m->payload, &info) < 0)
+        return -EPROTO;
+    if (err.code == 0)
+        (void)judge_within(h, &info, &err);
+    session_forget(q);
+    if (err.code != 0 || claim(h, &err) < 0)
+        fail(h, &err);
+    return 0;
+}
+
+static void not_looked(struct session_request *q, const struct error *err)
+{
+    fail(q->owner, err);
+}
+
+/* Nothing is changed before it is known that we may. */
+static int look_and_claim(struct hold *h, struct error *err)
+{
+    if (!h->within)
+        return claim(h, err);
+    h->look = (struct session_request){.owner = h, .told = looked, .failed = not_looked};
+    return session_ask(&h->session, &h->look, MSG_INSPECT, NULL, NULL, 0, err);
 }
 
 static int opened(struct session_request *q, struct message *m)
@@ -183,7 +244,7 @@ static int opened(struct session_request *q, struct message *m)
     if (m->type == MSG_ERROR ? session_error(m, &err) < 0 : m->type != MSG_CREATED)
         return -EPROTO;
     session_forget(q);
-    if (err.code != 0 || claim(h, &err) < 0)
+    if (err.code != 0 || look_and_claim(h, &err) < 0)
         fail(h, &err);
     return 0;
 }
@@ -209,7 +270,7 @@ static int reach(struct hold *h, struct error *err)
     if (r < 0)
         return r;
     h->open = (struct session_request){.owner = h, .told = opened, .failed = not_opened};
-    return local ? claim(h, err) : session_open(&h->session, &h->open, opaque, err);
+    return local ? look_and_claim(h, err) : session_open(&h->session, &h->open, opaque, err);
 }
 
 static int run_loop(struct hold *h, struct error *err)
@@ -270,7 +331,7 @@ static void release(struct hold *h)
 
     if (h->lost || h->session.state != SESSION_OPEN)
         return;
-    (void)snprintf(holder, sizeof holder, "%s", h->args->holder ? h->args->holder : h->args->owner);
+    (void)snprintf(holder, sizeof holder, "%s", holder_of(h->args));
     claim_done(&h->claim);
     h->claim = (struct claim){.owner = h, .done = claimed, .failed = refused};
     h->patience = (struct loop_timer){.name = "release", .owner = h, .due = too_late};
@@ -301,17 +362,16 @@ static int hold(struct hold *h, char *const argv[], struct error *err)
         fprintf(h->cli->err, "atoll: %s: %s\n", h->id, h->claim.warning);
     r = run_command_under(h, argv, err);
     int status = h->lost ? CLI_EXIT_FAILED : h->command.status;
-    bool none = r < 0 && h->command.pid == 0;
+    int not_begun = h->command.not_begun;
     release(h);
-    if (!none)
+    if (not_begun == 0)
         return r < 0 ? r : status;
     /* It was found missing, or cannot be executed: as a shell says it. */
     char text[1024];
     error_format(err, text, sizeof text);
     fprintf(h->cli->err, "atoll: %s\n", text);
-    status = err->code == ENOENT ? 127 : 126;
     *err = (struct error)ERROR_INIT;
-    return status;
+    return not_begun == ENOENT ? 127 : 126;
 }
 
 static int hold_sandbox(struct cli *cli, const struct hold_args *a, const char *text,
@@ -328,9 +388,12 @@ static int hold_sandbox(struct cli *cli, const struct hold_args *a, const char *
     if (r == 0)
         r = handle_find(text, &h.id, err);
     if (r == 0)
+        r = handle_within(h.id, &h.within, &h.lease, err);
+    if (r == 0)
         r = hold(&h, argv, err);
     claim_done(&h.claim);
     session_forget(&h.open);
+    session_forget(&h.look);
     h.session.over = NULL;
     session_end(&h.session);
     loop_done(&h.loop);
@@ -385,15 +448,22 @@ const struct command cmd_hold = {
         "this sandbox.\n\n"
         "The lease ends with atoll, also by SIGKILL, at once or after --keep. The same holder gets "
         "in at any time: a retry finds its files, and what an earlier attempt still does is "
-        "refused. If the lease is lost, or the sandbox ends, COMMAND and its process group get "
-        "SIGTERM. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to them.\n\n"
-        "Of a backend program, which has tags in the place of leases, this keeps honest callers "
-        "apart and is not a lock; who dies there leaves its name behind, and only the same holder "
-        "gets in.",
+        "refused. If the lease is lost, or the sandbox ends, COMMAND gets SIGTERM. SIGINT, "
+        "SIGTERM, "
+        "SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to it. With a terminal COMMAND is of "
+        "the same job as atoll, and keys reach both; without one it has a process group of its "
+        "own, and all of that gets the signals. Within COMMAND, the same holder need not hold the "
+        "sandbox once more, and is refused.\n\n"
+        "A backend program has tags in the place of leases. There only hold, an agent's tools "
+        "and rm look who has the sandbox: a plain exec, write or cp of others is not refused. This "
+        "keeps honest callers apart and is not a lock. Who dies there leaves its name behind; the "
+        "same holder gets in, and takes it out with \"atoll hold ID --owner NAME --holder NAME -- "
+        "true\".",
     .options = hold_options,
     .n_options = ARRAY_SIZE(hold_options),
     .ends_at = 2,
-    .exit_status = "the command's own; 125 the sandbox cannot be had, or was lost meanwhile; 126 "
+    .exit_status = "the command's own; 125 the sandbox cannot be had, or was lost meanwhile, "
+                   "or atoll itself could not do it; 126 "
                    "found but not executable; 127 not found; 128+N ended by signal N",
     .examples = hold_examples,
     .n_examples = ARRAY_SIZE(hold_examples),

@@ -22,7 +22,7 @@ static const struct option inspect_options[] = {
     OPTION_JSON(offsetof(struct inspect_args, json)),
 };
 
-enum { LABEL_WIDTH = 14, ROW_BYTES = 2 * SANDBOX_WORDS + 64 };
+enum { LABEL_WIDTH = 14, ROW_BYTES = 4 * SANDBOX_WORDS };
 
 static void row(struct cli *cli, const char *label, const char *value)
 {
@@ -74,6 +74,49 @@ static void row_disk(struct cli *cli, const struct atoll_info *i)
     row(cli, "disk", i->disk_limit > 0 ? text : i->disk_used > 0 ? used : NULL);
 }
 
+static void row_memory(struct cli *cli, const struct atoll_info *i)
+{
+    char used[SANDBOX_WORDS], limit[SANDBOX_WORDS], peak[SANDBOX_WORDS], text[ROW_BYTES];
+
+    sandbox_bytes_text(used, i->memory_used);
+    sandbox_bytes_text(limit, i->memory_limit);
+    sandbox_bytes_text(peak, i->memory_peak);
+    (void)snprintf(text, sizeof text, "%s%s%s%s%s", used, i->memory_limit > 0 ? " of " : "",
+                   i->memory_limit > 0 ? limit : "", i->memory_peak > 0 ? ", at its peak " : "",
+                   i->memory_peak > 0 ? peak : "");
+    row(cli, "memory", i->memory_used > 0 || i->memory_limit > 0 ? text : NULL);
+}
+
+static void row_cpu(struct cli *cli, const struct atoll_info *i)
+{
+    char text[ROW_BYTES], limit[SANDBOX_WORDS] = "";
+
+    if (i->cpu_milli > 0)
+        (void)snprintf(limit, sizeof limit, ", on at most %.6g CPUs", (double)i->cpu_milli / 1e3);
+    (void)snprintf(text, sizeof text, "%.2f s%s", (double)i->cpu_us / 1e6, limit);
+    row(cli, "CPU time", i->cpu_us > 0 || i->cpu_milli > 0 ? text : NULL);
+}
+
+static void row_traffic(struct cli *cli, const struct atoll_info *i)
+{
+    char sent[SANDBOX_WORDS], received[SANDBOX_WORDS], text[ROW_BYTES];
+
+    sandbox_bytes_text(sent, i->egress_sent);
+    sandbox_bytes_text(received, i->egress_received);
+    (void)snprintf(text, sizeof text, "%s sent, %s received", sent, received);
+    row(cli, "traffic", i->egress_sent > 0 || i->egress_received > 0 ? text : NULL);
+}
+
+static void row_cost(struct cli *cli, const struct atoll_info *i)
+{
+    char text[ROW_BYTES], limit[SANDBOX_WORDS] = "";
+
+    if (i->max_cost_micro > 0)
+        (void)snprintf(limit, sizeof limit, " of %.6g", (double)i->max_cost_micro / 1e6);
+    (void)snprintf(text, sizeof text, "%.6g%s", (double)i->cost_micro / 1e6, limit);
+    row(cli, "cost", i->cost_micro > 0 || i->max_cost_micro > 0 ? text : NULL);
+}
+
 static void row_published(struct cli *cli, const char *label, const char *entry)
 {
     char text[ROW_BYTES];
@@ -118,11 +161,15 @@ static void print_info(struct cli *cli, const struct atoll_info *i)
     if (i->idle_us > 0)
         sandbox_span_text(text, i->idle_us);
     row(cli, "idle timeout", i->idle_us > 0 ? text : "none");
+    row_cpu(cli, i);
+    row_memory(cli, i);
     row_disk(cli, i);
     row_use(cli, "inodes", i->inodes_used, i->inodes_limit);
     row_use(cli, "processes", i->processes, i->pids_limit);
     (void)snprintf(text, sizeof text, "%u", i->commands);
     row(cli, "commands", text);
+    row_traffic(cli, i);
+    row_cost(cli, i);
     row_fences(cli, i);
     row(cli, "owner", i->owner);
     sandbox_lease_text(lease, i);
@@ -168,7 +215,7 @@ static int inspect_run(struct cli *cli, int argc, char **argv, struct error *err
 }
 
 static const struct command_example inspect_examples[] = {
-    {"atoll inspect box", "see how long it stands still, and how full its disk is"},
+    {"atoll inspect box", "see how long it stands still, and how full its disk and memory are"},
 };
 
 const struct command cmd_inspect = {
@@ -176,8 +223,10 @@ const struct command cmd_inspect = {
     .summary = "show what a sandbox is and uses",
     .usage = "ID [--json]",
     .description =
-        "Shows a sandbox's settings, how much it uses of what it may, and what fences it in. "
-        "Values of variables are never shown.",
+        "Shows a sandbox's settings, how much it uses of what it may, and what fences it in: "
+        "processor time, memory, disk, files, processes, bytes that went out and came in, and "
+        "what it has cost by the prices of its spec. A \"-\" stands for what is not measured or "
+        "has no limit. Values of variables are never shown.",
     .options = inspect_options,
     .n_options = ARRAY_SIZE(inspect_options),
     .examples = inspect_examples,

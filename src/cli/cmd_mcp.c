@@ -199,15 +199,17 @@ static int make_toolsets(struct serving *v, const struct mcp_args *a, struct err
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < v->config.n; i++) {
-        const struct atoll_toolset_options options = {
-            .sandbox = v->ids[i],
-            .beside = i > 0 ? v->toolsets[0] : NULL,
-            .bytes = true,
-            .holder = a->holder,
-            .keep_us = a->keep,
-            .lease = v->ids[i] ? agent_tools_lease(getenv("ATOLL_LEASE"), v->ids[i]) : 0};
+        struct atoll_toolset_options options = {.sandbox = v->ids[i],
+                                                .beside = i > 0 ? v->toolsets[0] : NULL,
+                                                .bytes = true,
+                                                .holder = a->holder,
+                                                .keep_us = a->keep};
 
-        r = agent_tools_new(v->handle.context, v->config.specs[i], &options, &v->toolsets[i], err);
+        if (v->ids[i])
+            r = handle_lease(v->ids[i], &options.lease, err);
+        if (r == 0)
+            r = agent_tools_new(v->handle.context, v->config.specs[i], &options, &v->toolsets[i],
+                                err);
     }
     return r;
 }

@@ -7,12 +7,18 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/handle.h"
 #include "cli/print.h"
 #include "cli/sandbox_text.h"
 #include "core/limits.h"
+#include "core/state.h"
 #include "base/guards.h"
+
+/* From DESTROY to the end of all of one, which only a keeper that hangs exceeds. Backend programs
+ * may have to wait for other hosts. */
+#define END_US UINT64_C(30000000)
 
 struct rm_args {
     struct text_list tags;
@@ -45,7 +51,8 @@ static const struct option rm_options[] = {
 
 /* One that is to go. */
 struct doomed {
-    char *id; /* whole, or as typed when it could not be found */
+    char *id;          /* whole, or as typed when it could not be found */
+    const char *typed; /* borrowed; NULL: it was chosen by its tags or owner */
     struct atoll_op *open, *destroy;
     struct atoll_sandbox *sandbox;
     struct error error;
@@ -74,7 +81,8 @@ static void removal_done(struct removal *x)
 }
 
 /* @id is taken. Named twice, it goes once. */
-static int add(struct removal *x, char *id, const struct error *why, struct error *err)
+static int add(struct removal *x, char *id, const char *typed, const struct error *why,
+               struct error *err)
 {
     for (size_t i = 0; i < x->n && id; i++)
         if (strcmp(x->list[i].id, id) == 0) {
@@ -92,7 +100,7 @@ static int add(struct removal *x, char *id, const struct error *why, struct erro
         free(id);
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
     }
-    x->list[x->n++] = (struct doomed){.id = id, .error = *why};
+    x->list[x->n++] = (struct doomed){.id = id, .typed = typed, .error = *why};
     return 0;
 }
 
@@ -106,7 +114,7 @@ static int add_named(struct removal *x, const struct arguments *operands, struct
 
         if (handle_find(operands->v[i], &id, &why) < 0)
             id = strdup(operands->v[i]);
-        r = add(x, id, &why, err);
+        r = add(x, id, operands->v[i], &why, err);
     }
     return r;
 }
@@ -124,8 +132,13 @@ static int add_matching(struct removal *x, const struct rm_args *a, struct error
     r = handle_wait(&x->h, op, err);
     for (size_t i = 0; r == 0 && i < atoll_op_count(op); i++)
         if (sandbox_matches(atoll_op_info(op, i), &filter))
-            r = add(x, strdup(atoll_op_info(op, i)->id), &none, err);
+            r = add(x, strdup(atoll_op_info(op, i)->id), NULL, &none, err);
     return r;
+}
+
+static bool is_local(const struct doomed *d)
+{
+    return handle_may_mean(d->id, strlen(d->id)); /* there is no "BACKEND:" in front */
 }
 
 /* Goes on with one; true when nothing more is to be waited for. */
@@ -140,6 +153,8 @@ static bool move_on(struct doomed *d, const struct rm_args *a)
             return true;
         d->sandbox = atoll_op_sandbox(d->open);
         d->destroy = atoll_destroy_as(d->sandbox, a->owner, a->force);
+        if (d->destroy && is_local(d))
+            atoll_op_set_timeout(d->destroy, END_US);
     }
     if (d->destroy && !atoll_op_done(d->destroy))
         return false;
@@ -167,23 +182,94 @@ static int remove_all(struct removal *x, const struct rm_args *a, struct error *
     return r;
 }
 
-/* The first failure is the one that is told, after all have been tried. */
-static int judge(const struct removal *x, bool force, json_t *removed, struct error *err)
+/* It was gone before it could be asked, or went while it was; a backend program that is gone says
+ * nothing about its sandbox. */
+static bool is_gone(const struct doomed *d)
 {
-    size_t failed = 0;
+    const int code = d->error.code;
+
+    return code == ENOENT || code == ESHUTDOWN || (code == EPIPE && is_local(d));
+}
+
+/* Whether that it did not go is a failure. */
+static bool has_failed(const struct doomed *d, bool force)
+{
+    return d->error.code != 0 && !((force || !d->typed) && is_gone(d));
+}
+
+/* A keeper that hangs is not killed from here: whoever sees to it may want to know why. */
+static void explain_hang(struct doomed *d)
+{
+    struct error ignored = ERROR_INIT;
+    struct state_record *list = NULL;
+    size_t n = 0;
+
+    if (!is_local(d) || state_list(&list, &n, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].id, d->id) == 0) {
+            const int pid = (int)list[i].pid;
+
+            d->error = (struct error)ERROR_INIT;
+            (void)error_set(&d->error, ERROR_TERMINAL, ETIMEDOUT,
+                            "its keeper, process %d, does not answer", pid);
+            (void)error_remedy(&d->error,
+                               "Look whether it is stopped; \"kill -9 %d\" ends it with its "
+                               "sandbox, and \"atoll gc\" removes what it leaves",
+                               pid);
+        }
+    state_records_free(list, n);
+}
+
+/* Says of each why it did not go, a line for each; the last one is told as the command's error. */
+static int tell(struct cli *cli, struct removal *x, bool force, struct error *err)
+{
+    char text[sizeof err->context + sizeof err->message + sizeof err->remedy + 8];
+
+    (void)fflush(cli->out); /* what went comes first, as with the last one */
+    for (size_t i = 0; i < x->n; i++) {
+        struct doomed *d = &x->list[i];
+
+        if (!has_failed(d, force))
+            continue;
+        if (err->code != 0) {
+            error_format(err, text, sizeof text);
+            fprintf(cli->err, "atoll: %s\n", text);
+        }
+        *err = d->error;
+        (void)error_context(err, "%.80s", d->typed ? d->typed : d->id);
+    }
+    return -err->code;
+}
+
+/* Ids may be what was typed, in any bytes. */
+static json_t *printable(const char *text)
+{
+    char shown[256];
+
+    (void)snprintf(shown, sizeof shown, "%s", text);
+    text_make_printable(shown);
+    return json_string(shown);
+}
+
+static int print_report(struct cli *cli, const struct removal *x, bool force, struct error *err)
+{
+    json_t *removed = json_array(), *failed = json_array();
 
     for (size_t i = 0; i < x->n; i++) {
         const struct doomed *d = &x->list[i];
+        struct error why = d->error;
+        char text[sizeof why.message + sizeof why.remedy + 8];
 
-        if (d->error.code == 0) {
-            if (removed)
-                (void)json_array_append_new(removed, json_string(d->id));
-        } else if (!(force && d->error.code == ENOENT)) {
-            if (failed++ == 0)
-                *err = d->error;
-        }
+        why.context[0] = '\0';
+        error_format(&why, text, sizeof text);
+        if (d->error.code == 0)
+            (void)json_array_append_new(removed, json_string(d->id));
+        else if (has_failed(d, force))
+            (void)json_array_append_new(
+                failed, json_pack("{s:o, s:s}", "id", printable(d->id), "reason", text));
     }
-    return -err->code;
+    return print_json(cli->out, json_pack("{s:o, s:o}", "removed", removed, "failed", failed), err);
 }
 
 static int rm_checked(struct cli *cli, const struct rm_args *a, const struct arguments *operands,
@@ -191,7 +277,6 @@ static int rm_checked(struct cli *cli, const struct rm_args *a, const struct arg
 {
     const struct sandbox_filter filter = {.tags = &a->tags};
     _cleanup_(removal_done) struct removal x = {.h = HANDLE_INIT};
-    json_t *removed = NULL;
     int r = sandbox_filter_check(&filter, err);
 
     if (r == 0)
@@ -204,14 +289,12 @@ static int rm_checked(struct cli *cli, const struct rm_args *a, const struct arg
         r = remove_all(&x, a, err);
     if (r < 0)
         return r;
-    removed = a->json ? json_array() : NULL;
-    r = judge(&x, a->force, removed, err);
-    if (!a->json)
-        return r;
-    struct error ignored = ERROR_INIT;
-    int printed =
-        print_json(cli->out, json_pack("{s:o}", "removed", removed), r < 0 ? &ignored : err);
-    return r < 0 ? r : printed;
+    for (size_t i = 0; i < x.n; i++)
+        if (x.list[i].error.code == ETIMEDOUT || x.list[i].error.code == EAGAIN)
+            explain_hang(&x.list[i]);
+    if (a->json)
+        (void)print_report(cli, &x, a->force, err);
+    return tell(cli, &x, a->force, err);
 }
 
 static int rm_run(struct cli *cli, int argc, char **argv, struct error *err)
@@ -239,13 +322,15 @@ static const struct command_example rm_examples[] = {
 const struct command cmd_rm = {
     .name = "rm",
     .summary = "end sandboxes and all that is in them",
-    .usage = "[OPTION]... ID...",
+    .usage = "[OPTION]... [ID]...",
     .description =
         "Ends sandboxes and returns when nothing of them is left: no process, no mount, no file. "
-        "All that are named are tried, also when one fails; the first failure is told.\n\n"
-        "With --tag, or with --owner and no ids, those that match go; that none does is no error. "
-        "One that was made for an owner goes only if that is given, and not while it is held "
-        "(atoll hold); --force asks for neither.",
+        "All are tried, also when one fails; each that did not go is told, a line for each.\n\n"
+        "With --tag, or with --owner and no ids, those that match go; that none does is no error, "
+        "nor that one ends by itself meanwhile. One that was made for an owner goes only if that "
+        "is given, one that was made for nobody only without, and none while it is held (atoll "
+        "hold); --force asks for none of this.\n\n"
+        "A keeper that does not answer is named after a while, and left alone.",
     .options = rm_options,
     .n_options = ARRAY_SIZE(rm_options),
     .examples = rm_examples,

@@ -45,113 +45,137 @@ enum { PERIOD_US = 1000000, KEYS_BYTES = 64, CTRL_C = 3 };
 static bool all_gone(const struct stats *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (!s->rows[i].gone)
+        if (s->rows[i].answer != STATS_GONE)
             return false;
-    return s->n > 0;
+    return s->names != NULL;
 }
 
-static int draw(struct cli *cli, const struct terminal *t, char *const *names, bool *ret_over,
-                struct error *err)
+static int draw(struct cli *cli, const struct terminal *t, const struct stats *s, struct error *err)
 {
-    struct stats s = {0};
     uint16_t rows, columns;
-    int r = stats_read(names, true, &s, err);
 
-    if (r < 0)
-        return r;
     terminal_size(t, &rows, &columns);
     fputs(SCREEN_HOME, cli->out);
-    stats_print(cli->out, &s, columns, rows > 2 ? rows - 1u : 2, SCREEN_LINE);
+    stats_print(cli->out, s, columns, rows > 2 ? rows - 1u : 2, SCREEN_LINE);
     fputs(SCREEN_REST, cli->out);
-    *ret_over = names && all_gone(&s);
-    stats_done(&s);
     return print_flush(cli->out, "standard output", err);
 }
 
-/* Until the next turn. Return: 1 when it is to end, 0, or a negative errno with an error. */
-static int wait_for_key(struct handle *h, bool *io_keys, struct error *err)
+/* Until something happens. Return: 1 when a key says that it is to end, 0, or a negative errno with
+ * an error. */
+static int wait_for_key(struct handle *h, uint64_t until, bool *io_keys, struct error *err)
 {
-    const uint64_t until = clock_after_us(PERIOD_US);
+    struct pollfd input = {.fd = *io_keys ? STDIN_FILENO : -1, .events = POLLIN};
     char keys[KEYS_BYTES];
+    int r = handle_poll(h, &input, 1, until, err);
 
-    do {
-        struct pollfd input = {.fd = *io_keys ? STDIN_FILENO : -1, .events = POLLIN};
-        int r = handle_poll(h, &input, 1, until, err);
-        if (r < 0)
-            return r;
-        if (input.revents == 0)
-            continue;
-        ssize_t n = read(STDIN_FILENO, keys, sizeof keys);
-        for (ssize_t i = 0; i < n; i++)
-            if (keys[i] == 'q' || keys[i] == 'Q' || keys[i] == CTRL_C)
-                return 1;
-        if (n <= 0)
-            *io_keys = false;
-    } while (clock_now_us() < until);
+    if (r < 0 || input.revents == 0)
+        return r;
+    ssize_t n = read(STDIN_FILENO, keys, sizeof keys);
+    for (ssize_t i = 0; i < n; i++)
+        if (keys[i] == 'q' || keys[i] == 'Q' || keys[i] == CTRL_C)
+            return 1;
+    if (n <= 0)
+        *io_keys = false;
     return 0;
 }
 
-static int show_on(struct cli *cli, struct terminal *t, struct handle *h, char *const *names,
-                   struct error *err)
+/* Another turn, after a pause, with an eye on the keys; as wait_for_key(). */
+static int read_again(struct stats *s, bool *io_keys, struct error *err)
 {
-    bool keys = isatty(STDIN_FILENO), over = false;
+    uint64_t until = clock_after_us(PERIOD_US);
+    int r = 0;
+
+    while (r == 0 && clock_now_us() < until)
+        r = wait_for_key(s->h, until, io_keys, err);
+    if (r == 0)
+        r = stats_turn(s, false, err);
+    while (r == 0) {
+        r = stats_step(s, &until, err);
+        if (r != 0)
+            return r < 0 ? r : 0;
+        r = wait_for_key(s->h, until, io_keys, err);
+    }
+    return r;
+}
+
+static int show_on(struct cli *cli, struct terminal *t, struct stats *s, struct error *err)
+{
+    bool keys = isatty(STDIN_FILENO);
     int r = 0;
 
     fputs(SCREEN_BEGIN, cli->out);
-    while (r == 0 && !over) {
-        r = draw(cli, t, names, &over, err);
-        if (r == 0 && !over)
-            r = wait_for_key(h, &keys, err);
+    while (r == 0) {
+        r = draw(cli, t, s, err);
+        if (r == 0)
+            r = all_gone(s) ? 1 : read_again(s, &keys, err);
     }
     fputs(SCREEN_END, cli->out);
     return r > 0 ? 0 : r;
 }
 
-static int show_live(struct cli *cli, char *const *names, struct error *err)
+/* What was asked for wrongly is said before another screen hides it. */
+static int show_live(struct cli *cli, struct stats *s, struct error *err)
 {
-    _cleanup_(handle_done) struct handle h = HANDLE_INIT;
     struct terminal t;
-    int r = handle_begin(&h, err);
+    int r = stats_read(s, true, err);
 
     terminal_find(&t);
     if (r == 0)
-        r = handle_catch_signals(&h, err);
+        r = handle_catch_signals(s->h, err);
     if (r == 0 && (r = terminal_raw(&t, true)) < 0)
         (void)error_set(err, ERROR_TERMINAL, -r, "the terminal cannot be set: %s", strerror(-r));
     if (r == 0)
-        r = show_on(cli, &t, &h, names, err);
+        r = show_on(cli, &t, s, err);
     (void)fflush(cli->out);
     terminal_restore(&t);
-    return handle_status(&h, r, err);
+    return handle_status(s->h, r, err);
 }
 
-static int show_once(struct cli *cli, char *const *names, bool json, struct error *err)
+/* Of those that were named, the first one that gave no answer. */
+static int judge(const struct stats *s, struct error *err)
 {
-    struct stats s = {0};
-    int r = stats_read(names, false, &s, err);
+    for (size_t i = 0; s->names && i < s->n; i++)
+        if (s->rows[i].answer == STATS_SILENT) {
+            (void)error_set(err, ERROR_RECOVERABLE, ETIMEDOUT, "sandbox %s gave no answer",
+                            s->rows[i].id);
+            return error_remedy(err, "Try again; look whether its keeper was stopped, or this host "
+                                     "has too much to do");
+        }
+    return 0;
+}
 
-    if (r < 0)
-        return r;
-    if (json)
-        r = print_json(cli->out, stats_json(&s), err);
-    else
-        stats_print(cli->out, &s, 0, 0, "\n");
-    stats_done(&s);
-    return r;
+static int show_once(struct cli *cli, struct stats *s, bool json, struct error *err)
+{
+    int r = stats_read(s, true, err);
+
+    if (r == 0 && json)
+        r = print_json(cli->out, stats_json(s), err);
+    else if (r == 0)
+        stats_print(cli->out, s, 0, 0, "\n");
+    return r < 0 ? r : judge(s, err);
 }
 
 static int stats_run(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct stats_args args;
     struct arguments operands;
+    _cleanup_(handle_done) struct handle h = HANDLE_INIT;
+    struct stats s = {.h = &h};
     int r = command_parse(&cmd_stats, argc, argv, &args, &operands, err);
 
+    if (r == 0)
+        r = handle_begin(&h, err);
     if (r < 0)
         return r;
-    char *const *names = operands.n > 0 ? operands.v : NULL;
+    if (operands.n > 0)
+        s.names = operands.v;
     if (args.once || args.no_stream || args.json || !isatty(fileno(cli->out)))
-        return show_once(cli, names, args.json, err);
-    return show_live(cli, names, err);
+        r = show_once(cli, &s, args.json, err);
+    else
+        r = show_live(cli, &s, err);
+    stats_done(&s);
+    return r;
 }
 
 static const struct command_example stats_examples[] = {
@@ -167,7 +191,9 @@ const struct command cmd_stats = {
         "Shows a line for each sandbox named, or for all that are held on this host: seconds of "
         "processor time, memory now, at its peak and at most, bytes written to its disk, "
         "processes, bytes that went out and came in, what it has cost by the prices of its spec, "
-        "and how long it still lives. A \"-\" stands for what is not measured or has no limit.\n\n"
+        "and how long it still lives. A \"-\" stands for what is not measured or has no limit. All "
+        "are asked side by side. One that does not answer within 2 seconds, or 30 of another "
+        "backend, has \"no answer\" in its line; if it was named, the status is 125.\n\n"
         "On a terminal the table is drawn anew each second until q or Ctrl-C is pressed, or all "
         "that were named are gone.",
     .options = stats_options,

@@ -57,7 +57,7 @@ static const struct option tool_options[] = {
 
 enum { RETRY = 1 }; /* the exit status when the model has to mend its call */
 
-#define CANCEL_US UINT64_C(10000000) /* how long a killed command may take to be gone */
+#define CANCEL_US UINT64_C(10000000) /* how long what was given up may take to be undone */
 
 /* What the command line says */
 
@@ -104,12 +104,10 @@ static int fill_spec(const struct tool_args *a, struct atoll_spec *s, struct err
 static int make_toolset(struct handle *h, const struct atoll_spec *spec, const char *sandbox,
                         const char *holder, struct atoll_toolset **ret, struct error *err)
 {
-    const struct atoll_toolset_options options = {
-        .sandbox = sandbox,
-        .holder = holder,
-        .lease = sandbox ? agent_tools_lease(getenv("ATOLL_LEASE"), sandbox) : 0};
+    struct atoll_toolset_options options = {.sandbox = sandbox, .holder = holder};
+    int r = sandbox ? handle_lease(sandbox, &options.lease, err) : 0;
 
-    return agent_tools_new(h->context, spec, &options, ret, err);
+    return r < 0 ? r : agent_tools_new(h->context, spec, &options, ret, err);
 }
 
 static void log_open_or_close(const struct cli *cli, const struct atoll_op *op)
@@ -126,6 +124,10 @@ static int open_toolset(const struct cli *cli, struct handle *h, struct atoll_to
     _cleanup_(handle_op_freep) struct atoll_op *op = atoll_toolset_open(t);
     int r = handle_wait(h, op, err);
 
+    if (r == -EINTR && op) { /* what it has taken is given back, and that is waited for */
+        atoll_op_cancel(op);
+        (void)atoll_wait(op, CANCEL_US);
+    }
     log_open_or_close(cli, op);
     return r;
 }

@@ -63,6 +63,23 @@ static void bash_spellings(FILE *f, const struct option *o)
         fprintf(f, "-%c ", o->letter);
 }
 
+/* Which operands of a command are sandboxes, by its usage. */
+enum sandbox_words { NO_SANDBOX, FIRST_SANDBOX, EVERY_SANDBOX };
+
+static enum sandbox_words sandbox_words(const struct command *c)
+{
+    static const char options[] = "[OPTION]... ";
+    const char *usage = c->usage;
+
+    if (strncmp(usage, options, sizeof options - 1) == 0)
+        usage += sizeof options - 1;
+    usage += *usage == '[';
+    if (strncmp(usage, "ID", 2) != 0 || !strchr(" .]", usage[2]))
+        return NO_SANDBOX; /* the NUL is found, too: "ID" alone */
+    usage += 2 + (usage[2] == ']');
+    return strncmp(usage, "...", 3) == 0 ? EVERY_SANDBOX : FIRST_SANDBOX;
+}
+
 static bool every_option(const struct option *o)
 {
     (void)o;
@@ -111,7 +128,7 @@ static void bash_command(FILE *f, const struct command *c, const struct command 
     bash_set(f, "options", c, every_option);
     bash_set(f, "valued", c, has_argument);
     bash_set(f, "fileless", c, has_no_file);
-    fprintf(f, "        ends_at=%u\n", c->ends_at);
+    fprintf(f, "        ends_at=%u sandboxes=%u\n", c->ends_at, (unsigned)sandbox_words(c));
     bash_choices(f, c);
     if (strcmp(c->name, "help") == 0) {
         fputs("        words='", f);
@@ -149,10 +166,18 @@ static const char bash_begin[] =
     "    mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n"
     "}\n"
     "\n"
+    "# The names of sandboxes that stand, and the ids.\n"
+    "_atoll_sandboxes()\n"
+    "{\n"
+    "    \"${COMP_WORDS[0]}\" list 2>/dev/null |\n"
+    "        awk 'NR > 1 { print $1; if ($2 != \"-\") print $2 }'\n"
+    "}\n"
+    "\n"
     "_atoll()\n"
     "{\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    local options='' valued='' fileless='' choices='' words='' ends_at=0 operands=0 i\n"
+    "    local options='' valued='' fileless='' choices='' words='' ends_at=0 sandboxes=0 "
+    "operands=0 i\n"
     "    local command=${COMP_WORDS[1]-} first=2\n"
     "\n"
     "    COMPREPLY=()\n"
@@ -203,6 +228,9 @@ static const char bash_end[] =
     "        mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
     "    elif [[ $words ]]; then\n"
     "        _atoll_offer \"$words\"\n"
+    "    elif ((sandboxes == 2 || (sandboxes == 1 && operands == 0))); then\n"
+    "        compopt +o bashdefault +o default\n"
+    "        _atoll_offer \"$(_atoll_sandboxes)\"\n"
     "    fi\n"
     "}\n"
     "\n"
@@ -280,7 +308,9 @@ static void zsh_command(FILE *f, const struct command *c, const struct command *
         if (!c->options[i].hidden)
             zsh_option(f, &c->options[i]);
     zsh_option(f, &option_help);
-    for (unsigned i = 1; i < c->ends_at; i++)
+    if (sandbox_words(c) == FIRST_SANDBOX)
+        fputs("            '1:sandbox:_atoll_sandboxes' \\\n", f);
+    for (unsigned i = sandbox_words(c) == FIRST_SANDBOX ? 2 : 1; i < c->ends_at; i++)
         fprintf(f, "            '%u: : ' \\\n", i);
     if (c->ends_at > 0) {
         fprintf(f, "            '(-)%u:command:_command_names -e' '*::argument:_normal'\n",
@@ -293,6 +323,8 @@ static void zsh_command(FILE *f, const struct command *c, const struct command *
         fputs("            '1:command:(", f);
         names_of_second_words(f, c, table);
         fputs(")'\n", f);
+    } else if (sandbox_words(c) == EVERY_SANDBOX) {
+        fputs("            '*:sandbox:_atoll_sandboxes'\n", f);
     } else {
         fputs("            '*:argument:_default'\n", f);
     }
@@ -318,6 +350,13 @@ void completion_zsh(FILE *f, const struct command *const *table)
           "local curcontext=$curcontext context state state_descr line\n"
           "local -a subcommands # not \"commands\", which is special\n"
           "typeset -A opt_args\n\n"
+          "_atoll_sandboxes()\n"
+          "{\n"
+          "    local -a found\n"
+          "    found=(${(f)\"$(_call_program sandboxes atoll list 2>/dev/null |\n"
+          "        awk 'NR > 1 { print $1; if ($2 != \"-\") print $2 }')\"})\n"
+          "    compadd -a found\n"
+          "}\n\n"
           "subcommands=(\n",
           f);
     for (const struct command *const *c = table; *c; c++)
@@ -391,11 +430,18 @@ static void fish_command(FILE *f, const struct command *c, const struct command 
         if (!c->options[i].hidden)
             fish_option(f, when, &c->options[i]);
     fish_option(f, when, &option_help);
+    if (sandbox_words(c) == FIRST_SANDBOX)
+        fprintf(f,
+                "complete -c atoll -n '%s; and __atoll_no_operand' -x -a '(__atoll_sandboxes)'\n",
+                when);
+    if (sandbox_words(c) == EVERY_SANDBOX)
+        fprintf(f, "complete -c atoll -n '%s' -x -a '(__atoll_sandboxes)'\n", when);
     if (c->ends_at > 0)
         fprintf(f,
-                "complete -c atoll -n '%s' -x "
-                "-a '(__fish_complete_subcommand --fcs-skip=2)'\n",
-                when);
+                "complete -c atoll -n '%s%s' -x "
+                "-a '(__fish_complete_subcommand --fcs-skip=%u)'\n",
+                when, sandbox_words(c) == FIRST_SANDBOX ? "; and not __atoll_no_operand" : "",
+                c->ends_at + 1);
     if (strcmp(c->name, "help") == 0) {
         fprintf(f, "complete -c atoll -n '%s' -x -a '", when);
         names_of_commands(f, table);
@@ -417,6 +463,12 @@ void completion_fish(FILE *f, const struct command *const *table)
           "function __atoll_behind -d 'the given word is the only one'\n"
           "    set -l words (commandline -opc)\n"
           "    test (count $words) -eq 2; and test \"$words[2]\" = $argv[1]\n"
+          "end\n\n"
+          "function __atoll_no_operand -d 'only the command and options have been typed'\n"
+          "    test (count (commandline -opc | string match -v -- '-*')) -eq 2\n"
+          "end\n\n"
+          "function __atoll_sandboxes -d 'the names of sandboxes that stand, and the ids'\n"
+          "    atoll list 2>/dev/null | awk 'NR > 1 { print $1; if ($2 != \"-\") print $2 }'\n"
           "end\n\n"
           "complete -c atoll -f\n",
           f);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 #include "core/state.h"
 #include "base/guards.h"
 
-enum { PIECE_BYTES = 64 * 1024, LINE_BYTES_MAX = 1024 * 1024 };
+enum { PIECE_BYTES = 64 * 1024 };
 
 void event_lines_init(struct event_lines *l, int folder)
 {
@@ -22,7 +23,8 @@ void event_lines_init(struct event_lines *l, int folder)
     l->bytes = NULL;
     l->len = l->capacity = 0;
     l->next = l->at = 0;
-    l->first = true;
+    l->too_long = false;
+    l->time[0] = '\0';
 }
 
 void event_lines_done(struct event_lines *l)
@@ -32,7 +34,7 @@ void event_lines_done(struct event_lines *l)
     l->bytes = NULL;
 }
 
-/* How many lines are gone, if this first line says so; else 0. */
+/* How many lines this one stands for, if it says so; else 0. */
 static uint64_t gone(const json_t *value)
 {
     const char *kind = json_string_value(json_object_get(value, "kind"));
@@ -44,23 +46,43 @@ static uint64_t gone(const json_t *value)
 static int take_line(struct event_lines *l, const char *line)
 {
     json_t *value = json_loads(line, 0, NULL);
-    const uint64_t before = l->first ? gone(value) : 0;
+    const uint64_t n = gone(value); /* such a line has no number of its own */
     int r = 0;
 
-    if (before > 0) { /* it has no number of its own */
-        l->at = before;
-        if (before > l->next) { /* some went that were not read */
-            l->next = before;
-            r = l->line(l->owner, line, value);
-        }
-    } else if (l->at++ >= l->next) {
+    l->at += n > 0 ? n : 1;
+    if (l->at > l->next) { /* else all of it was told before */
         l->next = l->at;
         if (value) /* else not ours */
             r = l->line(l->owner, line, value);
     }
-    l->first = false;
     json_decref(value);
     return r;
+}
+
+/* The end of a line that was passed over: it counts as one that is not there. */
+static int take_gap(struct event_lines *l)
+{
+    char line[128];
+
+    (void)snprintf(line, sizeof line,
+                   "{\"time\":\"%s\",\"kind\":\"events\",\"event\":\"dropped\",\"lines\":1}",
+                   l->time);
+    l->too_long = false;
+    return take_line(l, line);
+}
+
+/* Time is the first member of each line. */
+static void pass_over(struct event_lines *l)
+{
+    static const char key[] = "{\"time\":\"";
+
+    if (!l->too_long) { /* else this is more of the same */
+        (void)snprintf(l->time, sizeof l->time, "%.*s", (int)sizeof l->time - 1,
+                       l->bytes + strlen(key));
+        l->time[strspn(l->time, "0123456789-:.TZ")] = '\0';
+    }
+    l->too_long = true;
+    l->len = 0;
 }
 
 static int take_lines(struct event_lines *l)
@@ -70,11 +92,13 @@ static int take_lines(struct event_lines *l)
 
     while (r == 0 && (lf = memchr(p, '\n', (size_t)(end - p)))) {
         *lf = '\0';
-        r = take_line(l, p);
+        r = l->too_long ? take_gap(l) : take_line(l, p);
         p = lf + 1;
     }
     l->len = (size_t)(end - p);
     memmove(l->bytes, p, l->len);
+    if (l->len > EVENT_LINES_BYTES_MAX)
+        pass_over(l);
     return r;
 }
 
@@ -85,7 +109,7 @@ static int read_on(struct event_lines *l)
 
     for (;;) {
         if (l->capacity - l->len < PIECE_BYTES) {
-            char *more = l->len > LINE_BYTES_MAX ? NULL : realloc(l->bytes, l->len + PIECE_BYTES);
+            char *more = realloc(l->bytes, l->len + PIECE_BYTES);
 
             if (!more)
                 return -ENOMEM;
@@ -126,7 +150,7 @@ int event_lines_read(struct event_lines *l)
         l->fd = fd;
         l->len = 0;
         l->at = 0;
-        l->first = true;
+        l->too_long = false;
         if (r == 0)
             r = read_on(l);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines of events.jsonl (keeper/events.h), each once, also when the older half of the file goes
- * while it is read: then another file stands in its place, whose first line says how many lines are
- * gone.
+ * The lines of events.jsonl (keeper/events.h), each once, also when lines of the file go while it
+ * is read: then another file stands in its place, in which a line stands for those that are gone,
+ * and says how many ("dropped").
  */
 #pragma once
 
@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { EVENT_LINES_BYTES_MAX = 1024 * 1024 };
+
 struct event_lines {
     int folder;  /* of the sandbox; borrowed */
     int fd;      /* of the file that is being read; owned; -EBADF: none */
@@ -18,9 +20,11 @@ struct event_lines {
     size_t len, capacity;
     uint64_t next; /* the number of the line that comes next, from 0 */
     uint64_t at;   /* of the line that is read next, in this file */
-    bool first;    /* nothing was read of this file yet */
+    bool too_long; /* what is read now belongs to a line that is passed over */
+    char time[32]; /* of that; "": it has none */
     void *owner;
-    /* @line without its line end, NUL-terminated, and the same as JSON. 0, or -errno to stop */
+    /* @line without its line end, NUL-terminated, and the same as JSON. For one of more than
+     * EVENT_LINES_BYTES_MAX it is a line "dropped". 0, or -errno to stop */
     int (*line)(void *owner, const char *line, const json_t *value);
 };
 

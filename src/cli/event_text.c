@@ -265,7 +265,9 @@ static void put_limit(FILE *f, const json_t *e)
 
 static void put_gap(FILE *f, const json_t *e)
 {
-    fprintf(f, "%lld earlier events are kept no more", number_of(e, "lines"));
+    const long long n = number_of(e, "lines");
+
+    fprintf(f, "there was no room for %lld event%s", n, n == 1 ? "" : "s");
 }
 
 static const struct {

@@ -139,6 +139,7 @@ static int follow_source(struct event_source *s, struct error *err)
         return r;
     s->session.owner = s;
     s->session.over = over;
+    s->session.hello_us = 0; /* one that is slow is not over */
     return session_watch(&s->session, &w->loop, err);
 }
 
@@ -299,10 +300,32 @@ static int changed(struct loop *l, struct loop_source *source, uint32_t events)
     return r;
 }
 
+/* A pipe's end for writing has an error, a socket and a terminal a hang-up. */
+static int reader_gone(struct loop *l, struct loop_source *source, uint32_t events)
+{
+    struct event_watch *w = source->owner;
+
+    if (events & (EPOLLERR | EPOLLHUP)) {
+        w->unread = true;
+        l->stop = true;
+    }
+    return 0;
+}
+
+static int watch_reader(struct event_watch *w)
+{
+    w->reader =
+        (struct loop_source){.name = "reader", .fd = -EBADF, .owner = w, .ready = reader_gone};
+    int r = loop_watch(&w->loop, &w->reader, w->out_fd, EPOLLERR);
+    return r == -EPERM ? 0 : r; /* a file has no reader that could go (epoll_ctl(2)) */
+}
+
 int event_watch_follow(struct event_watch *w, struct error *err)
 {
     w->changes = (struct loop_source){.name = "events", .fd = -EBADF, .owner = w, .ready = changed};
     int r = loop_watch(&w->loop, &w->changes, w->changes_fd, EPOLLIN);
+    if (r == 0)
+        r = watch_reader(w);
     if (r == 0)
         r = loop_run(&w->loop);
     return cannot(r, "the events cannot be followed", err);

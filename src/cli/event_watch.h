@@ -18,6 +18,8 @@ struct event_source;
 struct event_watch {
     const struct text_list *tags; /* KEY=VALUE that a sandbox has to have; NULL: any */
     bool follow;
+    int out_fd; /* where it is told to, borrowed: when nobody reads there any more, following ends
+                 */
     void *owner;
     /* An event of sandbox @id: its line without the line end. 0, or -errno to stop */
     int (*line)(void *owner, const char *id, const char *line, const json_t *value);
@@ -26,15 +28,16 @@ struct event_watch {
 
     /* Its own. */
     struct loop loop;
-    struct loop_source changes;
+    struct loop_source changes, reader;
     struct loop_timer reap;
     struct event_source *sources;
     int changes_fd, state_fd, state_watch; /* -EBADF; -1 */
     bool all;                              /* those that come to be, too */
+    bool unread;                           /* nobody reads at out_fd any more */
 };
 
 /**
- * event_watch_begin() - nothing is looked at yet; @w has its first five members set
+ * event_watch_begin() - nothing is looked at yet; @w has its first six members set
  *
  * Return: 0 or a negative errno with an error; event_watch_done() is to be called in either case.
  */
@@ -48,8 +51,8 @@ int event_watch_all(struct event_watch *w, struct error *err);
 /**
  * event_watch_follow() - tell what comes
  *
- * Blocks: of one sandbox until it is over, of all without end. Return: 0, or a negative errno with
- * an error.
+ * Blocks: of one sandbox until it is over, of all without end, and until nobody reads at out_fd,
+ * which unread then says. Return: 0, or a negative errno with an error.
  */
 int event_watch_follow(struct event_watch *w, struct error *err);
 

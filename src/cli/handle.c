@@ -227,7 +227,7 @@ int handle_begin(struct handle *h, struct error *err)
     return r < 0 ? error_set(err, ERROR_TERMINAL, -r, "%s", e.message) : 0;
 }
 
-int handle_lease(const char *id, uint32_t *ret, struct error *err)
+int handle_within(const char *id, bool *ret, uint32_t *generation_ret, struct error *err)
 {
     const char *text = getenv(HANDLE_LEASE_VARIABLE);
     const char *mark = text ? strrchr(text, '#') : NULL;
@@ -235,7 +235,8 @@ int handle_lease(const char *id, uint32_t *ret, struct error *err)
     _cleanup_free_ char *whose = NULL;
     uint64_t generation;
 
-    *ret = 0;
+    *ret = false;
+    *generation_ret = 0;
     if (!text || text[0] == '\0')
         return 0;
     whose = mark ? strndup(text, (size_t)(mark - text)) : strdup("");
@@ -249,9 +250,17 @@ int handle_lease(const char *id, uint32_t *ret, struct error *err)
         return error_remedy(err,
                             "It is ID#GENERATION, as \"atoll hold\" sets it; unset it otherwise");
     }
-    if (strcmp(whose, id) == 0)
-        *ret = (uint32_t)generation;
+    *ret = strcmp(whose, id) == 0;
+    if (*ret)
+        *generation_ret = (uint32_t)generation;
     return 0;
+}
+
+int handle_lease(const char *id, uint32_t *ret, struct error *err)
+{
+    bool within;
+
+    return handle_within(id, &within, ret, err);
 }
 
 static int open_with(struct handle *h, const char *text, bool change, struct error *err)

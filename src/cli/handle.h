@@ -58,6 +58,13 @@ int handle_open_to_change(struct handle *h, const char *text, struct error *err)
  */
 int handle_lease(const char *id, uint32_t *ret, struct error *err);
 
+/**
+ * handle_within() - the same, and whether that is of sandbox @id at all
+ *
+ * Of one that has tags and no lease, the generation is 0.
+ */
+int handle_within(const char *id, bool *ret, uint32_t *generation_ret, struct error *err);
+
 /** handle_done() - let go of it; the sandbox lives on. Harmless on HANDLE_INIT */
 void handle_done(struct handle *h);
 

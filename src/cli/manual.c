@@ -25,8 +25,13 @@ static const struct term exit_statuses[] = {
 };
 
 static const struct term environment[] = {
+    {"ATOLL_LEASE", "Set by hold for its command: ID#GENERATION, the lease on the sandbox ID. By "
+                    "that exec, write, cp, kill, policy, tool and mcp act for the holder, if they "
+                    "are about this sandbox. Other text is an error."},
     {"ATOLL_LOG", "How much is logged on standard error: error, warning (the default), info (each "
                   "step of the set-up with its time) or debug."},
+    {"ATOLL_SANDBOX", "Set by hold for its command: the id of the sandbox that is held. atoll does "
+                      "not read it."},
     {"ATOLL_STATE_DIR", "The folder, an absolute path, in which sandboxes that are held are found; "
                         "otherwise atoll in XDG_RUNTIME_DIR, /run/atoll for root, or "
                         "/tmp/atoll-UID."},

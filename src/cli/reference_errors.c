@@ -27,9 +27,11 @@ static const char *const reason_texts[] = {
     [REASON_EXITED] = "It ended by itself, with an exit code or by a signal.",
     [REASON_TIMEOUT] = "Its timeout was over; everything that it started is dead.",
     [REASON_OOM] = "The kernel ended it for want of memory, where a backend can tell that.",
-    [REASON_KILLED] = "Somebody ended it, with `atoll kill` for one, or removed its sandbox.",
+    [REASON_KILLED] = "Somebody ended it, with `atoll kill` for one, took the lease of its "
+                      "sandbox, or removed it.",
     [REASON_LIFETIME] = "The lifetime of its sandbox was over.",
     [REASON_ERROR] = "It could not be started or followed to its end; there is a message.",
+    [REASON_COST] = "Its sandbox has cost all that it may (`max_cost`).",
 };
 _Static_assert(ARRAY_SIZE(reason_texts) == REASON__MAX, "one text a reason");
 
@@ -41,6 +43,7 @@ static const char *const ended_texts[] = {
     [ENDED_KILLED] = "Somebody ended it from outside, for local by SIGTERM to its keeper.",
     [ENDED_CALLER_DIED] = "Whoever it was made for is gone, also by SIGKILL.",
     [ENDED_ERROR] = "It could not be made, or was lost: its process 1 is gone.",
+    [ENDED_COST] = "It has cost all that it may (`max_cost`).",
 };
 _Static_assert(ARRAY_SIZE(ended_texts) == ENDED__MAX, "one text an end");
 

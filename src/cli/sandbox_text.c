@@ -74,8 +74,28 @@ json_t *sandbox_json_lease(const struct atoll_info *i)
                      "until", sandbox_seconds(i->lease_until_us));
 }
 
+static json_t *number_or_null(uint64_t n)
+{
+    return n > 0 ? json_integer((json_int_t)n) : json_null();
+}
+
+json_t *sandbox_json_measured(const struct atoll_info *i)
+{
+    return json_pack(
+        "{s:o, s:o, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:I}", "cpu_time",
+        sandbox_seconds(i->cpu_us), "cpu_limit",
+        i->cpu_milli > 0 ? json_real((double)i->cpu_milli / 1e3) : json_null(), "memory_bytes",
+        "used", number_or_null(i->memory_used), "peak", number_or_null(i->memory_peak), "limit",
+        number_or_null(i->memory_limit), "egress_bytes", "sent", number_or_null(i->egress_sent),
+        "received", number_or_null(i->egress_received), "cost",
+        i->cost_micro > 0 ? json_real((double)i->cost_micro / 1e6) : json_null(), "max_cost",
+        i->max_cost_micro > 0 ? json_real((double)i->max_cost_micro / 1e6) : json_null(),
+        "oom_kills", (json_int_t)i->oom_kills);
+}
+
 int sandbox_json_usage(json_t *o, const struct atoll_info *i)
 {
+    json_t *measured = sandbox_json_measured(i);
     json_t *more = json_pack(
         "{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "network",
         i->network ? json_loads(i->network, 0, NULL) : json_null(), "workdir",
@@ -86,8 +106,11 @@ int sandbox_json_usage(json_t *o, const struct atoll_info *i)
         "landlock_abi", i->landlock_abi > 0 ? json_integer(i->landlock_abi) : json_null(),
         "keeper_pid", i->keeper_pid > 0 ? json_integer(i->keeper_pid) : json_null(), "published",
         sandbox_json_published(i), "lease", sandbox_json_lease(i));
-    int r = o && more ? json_object_update(o, more) : -1;
+    int r = o && more && measured ? json_object_update(o, more) : -1;
 
+    if (r == 0)
+        r = json_object_update(o, measured);
+    json_decref(measured);
     json_decref(more);
     return r;
 }

@@ -25,6 +25,14 @@ json_t *sandbox_json_published(const struct atoll_info *i);
 /** sandbox_json_lease() - who has it: state, holder, generation, until; a new reference */
 json_t *sandbox_json_lease(const struct atoll_info *i);
 
+/**
+ * sandbox_json_measured() - what was used of processors, memory, network and money
+ *
+ * The same members in every form that tells of use; what was not measured is null. Return: a new
+ * reference, or NULL.
+ */
+json_t *sandbox_json_measured(const struct atoll_info *i);
+
 /** sandbox_json_usage() - adds what it uses and what fences it; 0 or -1 without memory */
 int sandbox_json_usage(json_t *o, const struct atoll_info *i);
 

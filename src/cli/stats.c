@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/handle.h"
 #include "cli/sandbox_text.h"
+#include "core/sandbox_id.h"
 #include "wire/json_text.h"
 #include "base/guards.h"
 
@@ -21,49 +22,114 @@ enum {
     LINE_BYTES = 512,
 };
 
-void stats_done(struct stats *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        free(s->rows[i].id);
-        free(s->rows[i].name);
-        free(s->rows[i].owner);
-    }
-    free(s->rows);
-    *s = (struct stats){0};
-}
-
 /* --- asking --- */
+
+enum { AT_ONCE = 64 }; /* each has a descriptor, of which a process may have no more than 1024 */
+
+/* When a silent one is asked again. Each try leaves a connection in the queue of a keeper that does
+ * not answer, and once that is full, connecting blocks for seconds (core/state.c). */
+#define AGAIN_US      UINT64_C(30000000)
+#define AGAIN_FULL_US UINT64_C(300000000)
+
+#define BLOCKED_US UINT64_C(100000) /* so long no connecting takes that does not wait */
 
 static int no_memory(struct error *err)
 {
     return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
 }
 
-/* @ret has no strings yet. */
-static int fill(struct stats_row *ret, const char *id, const struct atoll_info *i,
-                struct error *err)
+static void let_go(struct stats_row *row)
 {
-    ret->id = strdup(id);
-    ret->name = i && i->name ? strdup(i->name) : NULL;
-    ret->owner = i && i->owner ? strdup(i->owner) : NULL;
-    ret->gone = !i;
-    if (i)
-        ret->info = *i;
-    return ret->id && (!i || ((!i->name || ret->name) && (!i->owner || ret->owner)))
-               ? 0
-               : no_memory(err);
+    atoll_op_free(row->open);
+    atoll_op_free(row->inspect);
+    if (row->sandbox)
+        atoll_sandbox_free(row->sandbox);
+    row->open = row->inspect = NULL;
+    row->sandbox = NULL;
 }
 
-static int ask(const char *text, struct stats_row *ret, struct error *err)
+static void row_done(struct stats_row *row)
 {
-    _cleanup_(handle_done) struct handle h = HANDLE_INIT;
-    int r = handle_open(&h, text, err);
+    let_go(row);
+    free(row->id);
+    free(row->name);
+    free(row->owner);
+}
 
-    if (r < 0)
-        return r;
-    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_inspect(h.sandbox);
-    r = handle_wait(&h, op, err);
-    return r < 0 ? r : fill(ret, h.id, atoll_op_info(op, 0), err);
+void stats_done(struct stats *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        row_done(&s->rows[i]);
+    free(s->rows);
+    s->rows = NULL;
+    s->n = 0;
+}
+
+/* Return: whether there was memory. */
+static bool replace(char **io, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+
+    if (text && !copy)
+        return false;
+    free(*io);
+    *io = copy;
+    return true;
+}
+
+static int take(struct stats_row *row, const struct atoll_info *i, struct error *err)
+{
+    if (!replace(&row->name, i->name) || !replace(&row->owner, i->owner))
+        return no_memory(err);
+    row->info = *i;
+    return 0;
+}
+
+static uint64_t patience(const char *id)
+{
+    char backend[BACKEND_NAME_BYTES_MAX + 1];
+
+    return sandbox_id_split(id, backend) && strcmp(backend, "local") != 0 ? STATS_BACKEND_US
+                                                                          : STATS_KEEPER_US;
+}
+
+/* @name: as typed; NULL: the id is known. */
+static int begin(struct stats_row *row, struct handle *h, const char *name, struct error *err)
+{
+    if (!row->found) {
+        char *id = NULL;
+        int r = handle_find(name, &id, err);
+
+        if (r < 0)
+            return r;
+        free(row->id);
+        row->id = id;
+        row->found = true;
+    }
+    row->open = atoll_open(h->context, row->id);
+    row->until_us = clock_after_us(patience(row->id));
+    return row->open ? 0 : no_memory(err);
+}
+
+/* Return: 1 while its answer is not there, 0 when it was taken, or a negative errno with an error.
+ */
+static int go_on(struct stats_row *row, struct error *err)
+{
+    int r;
+
+    if (!row->sandbox) {
+        if (!atoll_op_done(row->open))
+            return 1;
+        r = handle_result(row->open, err);
+        if (r < 0)
+            return r;
+        row->sandbox = atoll_op_sandbox(row->open);
+        row->inspect = atoll_inspect(row->sandbox);
+    }
+    if (row->inspect && !atoll_op_done(row->inspect))
+        return 1;
+    r = handle_result(row->inspect, err);
+    return r < 0 ? r : take(row, atoll_op_info(row->inspect, 0), err);
 }
 
 static bool means_gone(int r)
@@ -71,69 +137,204 @@ static bool means_gone(int r)
     return r == -ENOENT || r == -EPIPE || r == -ESHUTDOWN;
 }
 
-/* The next row of @s, which has room for it. */
-static int add(struct stats *s, const char *text, bool all, bool gone, struct error *err)
+/* It stands, and nobody lets us in or greets us. */
+static bool means_silent(int r)
 {
-    struct stats_row *row = &s->rows[s->n];
-    int r = ask(text, row, err);
-
-    if (r == 0) {
-        s->n++;
-        return 0;
-    }
-    if (!means_gone(r) || (!all && !gone))
-        return r;
-    *err = (struct error)ERROR_INIT;
-    if (all) /* gone since the list was made */
-        return 0;
-    s->n++;
-    return fill(row, text, NULL, err);
+    return r == -EAGAIN || r == -ETIMEDOUT;
 }
 
-static int read_all(struct stats *s, struct error *err)
+/* @r is how asking it went. Return: 0, or @r if that is to end the turn. */
+static int settle(const struct stats *s, struct stats_row *row, int r, struct error *err)
 {
-    _cleanup_(handle_done) struct handle h = HANDLE_INIT;
-    int r = handle_begin(&h, err);
+    let_go(row);
+    if (r == 0) {
+        row->answer = STATS_KNOWN;
+        return 0;
+    }
+    if (s->strict && !means_silent(r))
+        return r;
+    row->answer = means_gone(r) ? STATS_GONE : STATS_SILENT;
+    row->until_us = clock_after_us(r == -EAGAIN ? AGAIN_FULL_US : AGAIN_US);
+    if (row->answer == STATS_GONE && s->names) /* another one may have its name next time */
+        row->found = false;
+    *err = (struct error)ERROR_INIT;
+    return 0;
+}
 
-    if (r < 0)
-        return r;
-    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_list(h.context, "local");
-    r = handle_wait(&h, op, err);
-    if (r < 0)
-        return r;
-    s->rows = calloc(atoll_op_count(op) + 1, sizeof *s->rows);
-    if (!s->rows)
-        return no_memory(err);
-    for (size_t i = 0; r == 0 && i < atoll_op_count(op); i++)
-        r = add(s, atoll_op_info(op, i)->id, true, true, err);
+/* Goes on with one that is being asked. Return: 0, or a negative errno that ends the turn. */
+static int advance(const struct stats *s, struct stats_row *row, struct error *err)
+{
+    int r = go_on(row, err);
+
+    if (r <= 0)
+        return settle(s, row, r, err);
+    if (row->answer == STATS_WAITED && clock_now_us() >= row->until_us)
+        row->answer = STATS_SILENT; /* what it says later is taken then */
+    return 0;
+}
+
+/* Those that are over since the list was made. */
+static void forget_gone(struct stats *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rows[i].answer == STATS_GONE)
+            row_done(&s->rows[i]);
+        else
+            s->rows[n++] = s->rows[i];
+    s->n = n;
+}
+
+static bool is_due(const struct stats_row *row)
+{
+    return !row->open && (row->answer == STATS_WAITED ||
+                          (row->answer == STATS_SILENT && clock_now_us() >= row->until_us));
+}
+
+/* What answers came while connecting to another one blocked is not read yet. */
+static void postpone(struct stats *s, uint64_t us)
+{
+    for (size_t i = 0; us >= BLOCKED_US && i < s->n; i++)
+        if (s->rows[i].open)
+            s->rows[i].until_us += us;
+}
+
+static int begin_one(struct stats *s, size_t i, struct error *err)
+{
+    struct stats_row *row = &s->rows[i];
+    const uint64_t before = clock_now_us();
+    int r = begin(row, s->h, s->names ? s->names[i] : NULL, err);
+
+    postpone(s, clock_now_us() - before);
+    return r < 0 ? settle(s, row, r, err) : advance(s, row, err);
+}
+
+static bool is_waited_for(const struct stats_row *row)
+{
+    return row->open && row->answer == STATS_WAITED;
+}
+
+/* Those that were not asked yet, as far as there is room; and one of those that were silent, so
+ * that it does not block for long. */
+static int begin_some(struct stats *s, struct error *err)
+{
+    size_t under_way = 0;
+    bool again = false;
+    int r = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        under_way += is_waited_for(&s->rows[i]);
+    for (size_t i = 0; r == 0 && i < s->n; i++) {
+        const bool was_silent = s->rows[i].answer == STATS_SILENT;
+
+        if (!is_due(&s->rows[i]) || (was_silent ? again : under_way >= AT_ONCE))
+            continue;
+        again = again || was_silent;
+        r = begin_one(s, i, err);
+        under_way += is_waited_for(&s->rows[i]);
+    }
     return r;
 }
 
-static int read_named(struct stats *s, char *const *names, bool gone, struct error *err)
+int stats_step(struct stats *s, uint64_t *ret_until, struct error *err)
 {
-    size_t n = 0;
+    size_t left = 0;
     int r = 0;
 
-    while (names[n])
+    *ret_until = CLOCK_NEVER;
+    for (size_t i = 0; r == 0 && i < s->n; i++)
+        if (s->rows[i].open)
+            r = advance(s, &s->rows[i], err);
+    if (r == 0)
+        r = begin_some(s, err);
+    for (size_t i = 0; i < s->n; i++) {
+        left += s->rows[i].answer == STATS_WAITED;
+        if (is_waited_for(&s->rows[i]) && s->rows[i].until_us < *ret_until)
+            *ret_until = s->rows[i].until_us;
+    }
+    if (left > 0 && *ret_until == CLOCK_NEVER) /* there is room now for those that had none */
+        *ret_until = 0;
+    if (r < 0 || left > 0)
+        return r;
+    if (!s->names)
+        forget_gone(s);
+    return 1;
+}
+
+/* The one of an earlier turn that is not answered yet, if there is one. */
+static struct stats_row *silent(const struct stats *s, const char *id)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rows[i].answer == STATS_SILENT && s->rows[i].id && strcmp(s->rows[i].id, id) == 0)
+            return &s->rows[i];
+    return NULL;
+}
+
+static int list_all(struct stats *s, struct error *err)
+{
+    _cleanup_(handle_op_freep) struct atoll_op *op = atoll_list(s->h->context, "local");
+    struct stats more = {.h = s->h};
+    int r = handle_wait(s->h, op, err);
+
+    if (r < 0)
+        return r;
+    more.rows = calloc(atoll_op_count(op) + 1, sizeof *more.rows);
+    if (!more.rows)
+        return no_memory(err);
+    for (size_t i = 0; r == 0 && i < atoll_op_count(op); i++) {
+        const struct atoll_info *info = atoll_op_info(op, i);
+        struct stats_row *row = &more.rows[more.n++], *before = silent(s, info->id);
+
+        if (before) {
+            *row = *before;
+            *before = (struct stats_row){.answer = STATS_GONE};
+        } else if (!replace(&row->id, info->id) || !replace(&row->name, info->name) ||
+                   !replace(&row->owner, info->owner)) {
+            r = no_memory(err);
+        }
+        row->found = true;
+    }
+    stats_done(s);
+    s->rows = more.rows;
+    s->n = more.n;
+    return r;
+}
+
+static int list_named(struct stats *s, struct error *err)
+{
+    size_t n = 0;
+
+    while (s->names[n])
         n++;
     s->rows = calloc(n + 1, sizeof *s->rows);
     if (!s->rows)
         return no_memory(err);
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = add(s, names[i], false, gone, err);
+    for (s->n = 0; s->n < n; s->n++)
+        if (!replace(&s->rows[s->n].id, s->names[s->n]))
+            return no_memory(err);
+    return 0;
+}
+
+int stats_turn(struct stats *s, bool strict, struct error *err)
+{
+    int r = !s->names ? list_all(s, err) : s->rows ? 0 : list_named(s, err);
+
+    s->strict = strict && s->names;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rows[i].answer != STATS_SILENT)
+            s->rows[i].answer = STATS_WAITED;
     return r;
 }
 
-int stats_read(char *const *names, bool gone, struct stats *ret, struct error *err)
+int stats_read(struct stats *s, bool strict, struct error *err)
 {
-    struct stats s = {0};
-    int r = names ? read_named(&s, names, gone, err) : read_all(&s, err);
+    uint64_t until;
+    int r = stats_turn(s, strict, err);
 
-    if (r == 0)
-        *ret = s;
-    else
-        stats_done(&s);
-    return r;
+    while (r == 0 && (r = stats_step(s, &until, err)) == 0)
+        r = handle_poll(s->h, NULL, 0, until, err);
+    return r < 0 ? r : 0;
 }
 
 /* --- as a table --- */
@@ -239,8 +440,9 @@ static void line_of(char line[LINE_BYTES], const struct stats_row *r, int width)
     (void)snprintf(name, sizeof name, "%.*s", width, name_of(r));
     text_make_printable(name);
     int at = snprintf(line, LINE_BYTES, "%-*s", width, name);
-    if (r->gone) {
-        (void)snprintf(line + at, LINE_BYTES - (size_t)at, " gone");
+    if (r->answer != STATS_KNOWN) {
+        (void)snprintf(line + at, LINE_BYTES - (size_t)at, " %s",
+                       r->answer == STATS_GONE ? "gone" : "no answer");
         return;
     }
     cells(cell, &r->info);
@@ -276,11 +478,6 @@ static json_t *number(uint64_t n)
     return n > 0 ? json_integer((json_int_t)n) : json_null();
 }
 
-static json_t *millionths(uint64_t n)
-{
-    return n > 0 ? json_real((double)n / 1e6) : json_null();
-}
-
 static json_t *text(const char *s)
 {
     return s ? json_text(s) : json_null();
@@ -288,21 +485,22 @@ static json_t *text(const char *s)
 
 static json_t *row_json(const struct stats_row *r)
 {
-    const struct atoll_info *i = &r->info;
+    const struct atoll_info none = {0}, *i = r->answer == STATS_KNOWN ? &r->info : &none;
+    json_t *measured = sandbox_json_measured(i);
+    json_t *o = json_pack("{s:o, s:o, s:o, s:b, s:{s:o, s:o}, s:{s:o, s:o}, s:o}", "id",
+                          text(r->id), "name", text(r->name), "owner", text(r->owner), "answered",
+                          r->answer == STATS_KNOWN, "disk_bytes", "used", number(i->disk_used),
+                          "limit", number(i->disk_limit), "processes", "used", number(i->processes),
+                          "limit", number(i->pids_limit), "left",
+                          i->expires_at_us > 0 ? json_real((double)left_us(i) / 1e6) : json_null());
 
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o}, "
-        "s:o, s:o, s:i, s:o}",
-        "id", text(r->id), "name", text(r->name), "owner", text(r->owner), "cpu_time",
-        millionths(i->cpu_us), "cpu_limit",
-        i->cpu_milli > 0 ? json_real((double)i->cpu_milli / 1e3) : json_null(), "memory_bytes",
-        "used", number(i->memory_used), "peak", number(i->memory_peak), "limit",
-        number(i->memory_limit), "disk_bytes", "used", number(i->disk_used), "limit",
-        number(i->disk_limit), "processes", "used", number(i->processes), "limit",
-        number(i->pids_limit), "egress_bytes", "sent", number(i->egress_sent), "received",
-        number(i->egress_received), "cost", millionths(i->cost_micro), "max_cost",
-        millionths(i->max_cost_micro), "oom_kills", (int)i->oom_kills, "left",
-        i->expires_at_us > 0 ? json_real((double)left_us(i) / 1e6) : json_null());
+    if (!o || !measured || json_object_update(o, measured) < 0 ||
+        (r->answer != STATS_KNOWN && json_object_set_new(o, "oom_kills", json_null()) < 0)) {
+        json_decref(o);
+        o = NULL;
+    }
+    json_decref(measured);
+    return o;
 }
 
 json_t *stats_json(const struct stats *s)
@@ -310,6 +508,9 @@ json_t *stats_json(const struct stats *s)
     json_t *list = json_array();
 
     for (size_t i = 0; i < s->n; i++)
-        (void)json_array_append_new(list, row_json(&s->rows[i]));
+        if (json_array_append_new(list, row_json(&s->rows[i])) < 0) {
+            json_decref(list);
+            return NULL;
+        }
     return json_pack("{s:o}", "sandboxes", list);
 }

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "core/lease.h"
 #include "core/share_tags.h"
 #include "wire/sandbox_info.h"
 #include "base/guards.h"
@@ -23,23 +24,52 @@ static int no_memory(struct error *err)
     return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
 }
 
-static void fail(struct claim *c, const struct error *err)
-{
-    c->step = CLAIM_NONE;
-    c->failed(c, err);
-}
-
-static void succeed(struct claim *c)
-{
-    c->step = CLAIM_NONE;
-    c->done(c);
-}
-
 static int ask(struct claim *c, enum claim_step step, uint16_t type, const struct writer *w,
                struct error *err)
 {
     c->step = step;
     return session_ask(c->session, &c->request, type, w, NULL, 0, err);
+}
+
+static void end_failed(struct claim *c, struct error *err)
+{
+    c->step = CLAIM_NONE;
+    if (c->written)
+        (void)error_remedy(err,
+                           "The name '%.200s' may be left as that of its holder: attach as that "
+                           "once more, and release it",
+                           c->holder);
+    c->failed(c, err);
+}
+
+/* Who has failed holds nothing: what it wrote is taken out first, if it is there. */
+static bool take_back(struct claim *c, const struct error *why)
+{
+    struct error ignored = ERROR_INIT;
+
+    if (!c->written || c->why.code != 0)
+        return false;
+    c->why = *why;
+    return ask(c, CLAIM_LEAVE, MSG_TAGS, NULL, &ignored) == 0;
+}
+
+static void fail(struct claim *c, const struct error *err)
+{
+    struct error why = c->why.code != 0 ? c->why : *err;
+
+    if (!take_back(c, err))
+        end_failed(c, &why);
+}
+
+static void succeed(struct claim *c)
+{
+    c->written = false;
+    if (c->why.code != 0) {
+        end_failed(c, &c->why);
+        return;
+    }
+    c->step = CLAIM_NONE;
+    c->done(c);
 }
 
 /* Keeps the message for the views of a report. */
@@ -100,6 +130,7 @@ static int write_tags(struct claim *c, const struct tag_views *t, const char *ho
             field_put_string(&w, TAG_LABEL, t->items[i]);
     if (tag)
         field_put_string(&w, TAG_LABEL, tag);
+    c->written = c->written || holder;
     return ask(c, holder ? CLAIM_WRITE : CLAIM_ERASE, MSG_SET_TAGS, &w, err);
 }
 
@@ -107,8 +138,10 @@ static int write_tags(struct claim *c, const struct tag_views *t, const char *ho
 static int judge_attach(struct claim *c, const struct tag_views *t, struct error *err)
 {
     const struct share_tags tags = {t->items, t->n};
+    const char *found = share_tags_find(&tags, SHARE_TAG_HOLDER);
     int r = share_tags_admit(&tags, c->owner_name, c->holder, err);
 
+    c->written = c->written && found && strcmp(found, c->holder) == 0;
     if (r < 0)
         return r;
     if (r == 0 && c->step == CLAIM_READ)
@@ -190,10 +223,14 @@ static int hear(struct claim *c, const struct message *m, struct error *err)
     return -EPROTO;
 }
 
-/* A program that has no tags cannot have made a sandbox for somebody. */
-static bool has_no_owners(const struct claim *c, const struct error *err)
+/* A program that has no tags cannot have made a sandbox for somebody. Return: 1, or as @err. */
+static int judge_without_tags(const struct claim *c, struct error *err)
 {
-    return c->step == CLAIM_END && err->code == ENOSYS;
+    if (c->step != CLAIM_END || err->code != ENOSYS)
+        return -err->code;
+    *err = (struct error)ERROR_INIT;
+    int r = lease_judge_owner(NULL, c->owner_name, err);
+    return r < 0 ? r : 1;
 }
 
 static int told(struct session_request *q, struct message *m)
@@ -203,7 +240,7 @@ static int told(struct session_request *q, struct message *m)
     int r;
 
     if (m->type == MSG_ERROR)
-        r = session_error(m, &err) < 0 ? -EPROTO : has_no_owners(c, &err) ? 1 : -err.code;
+        r = session_error(m, &err) < 0 ? -EPROTO : judge_without_tags(c, &err);
     else
         r = hear(c, m, &err);
     if (r < 0 && err.code == 0)
@@ -221,16 +258,19 @@ static int told(struct session_request *q, struct message *m)
 static void failed(struct session_request *q, const struct error *err)
 {
     struct claim *c = q->owner;
+    struct error why = *err;
 
-    if (has_no_owners(c, err))
+    if (judge_without_tags(c, &why) > 0)
         succeed(c);
     else
-        fail(c, err);
+        fail(c, &why);
 }
 
 static void begin(struct claim *c, struct session *s)
 {
     c->session = s;
+    c->written = false;
+    c->why = (struct error)ERROR_INIT;
     c->request = (struct session_request){.owner = c, .told = told, .failed = failed};
 }
 
@@ -242,6 +282,14 @@ int claim_attach(struct claim *c, struct session *s, const struct attach_request
     struct writer w = writer_over(buf, buf ? size : 0);
 
     begin(c, s);
+    if (s->backend && x->keep_us > 0) {
+        (void)error_set(err, ERROR_USAGE, EOPNOTSUPP,
+                        "a sandbox of %s cannot be kept for a time after its holder's death: it "
+                        "has tags and no lease, and the holder's name stays until the same holder "
+                        "comes back",
+                        s->peer);
+        return error_remedy(err, "Leave the time out (--keep)");
+    }
     if (s->backend) {
         c->owner_name = strdup(x->owner);
         c->holder = strdup(x->holder);

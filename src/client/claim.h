@@ -6,7 +6,8 @@
  * A backend program has tags in the place of a lease. There the steps are done here: the tags are
  * read, owner and holder compared, all of them written with the holder, and read back. Two who do
  * that at the same time may both have written before they read, so that one of them is refused
- * only if it reads last: it keeps honest callers apart, and is not a lock. Its generation is 0.
+ * only if it reads last: it keeps honest callers apart, and is not a lock. Its generation is 0. An
+ * attach that fails after it has written takes its holder out again.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ enum claim_step {
     CLAIM_READ,      /* to attach, by tags */
     CLAIM_WRITE,     /* the holder is being written */
     CLAIM_READ_BACK, /* and read */
-    CLAIM_LEAVE,     /* to release, by tags: they are being read */
+    CLAIM_LEAVE,     /* to release, by tags, or to take back what was written: they are read */
     CLAIM_ERASE,     /* and written without the holder */
     CLAIM_END,       /* whether the sandbox may be ended, by tags: they are being read */
 };
@@ -39,6 +40,8 @@ struct claim {
     enum claim_step step;
     uint8_t *answer;           /* owned: what report is a view of */
     char *owner_name, *holder; /* owned, of tags */
+    bool written; /* of an attach by tags that failed or was given up: its holder may stand there */
+    struct error why; /* it failed, while what it wrote is taken back; code 0: it did not */
 };
 
 /**
@@ -46,7 +49,8 @@ struct claim {
  * @s: with a backend program: of a sandbox that it has opened
  * @x: copied
  *
- * It ends with the connection; by tags only with claim_release(). Return: 0, or a negative errno
+ * It ends with the connection; by tags only with claim_release(), so that a time to keep it for is
+ * refused there: -EOPNOTSUPP. Return: 0, or a negative errno
  * with an error, and then no event comes.
  */
 int claim_attach(struct claim *c, struct session *s, const struct attach_request *x,
@@ -72,7 +76,7 @@ int claim_present(struct claim *c, struct session *s, uint32_t generation, struc
  * @s: with a backend program, which does not judge that by itself; one without tags has no owners
  * @owner: NULL: none
  *
- * As claim_attach(); -ENOSYS: it is of a version that had no owners.
+ * As claim_attach(); -ENOSYS: it is of a version that had no owners, so that any is a mistake.
  */
 int claim_end(struct claim *c, struct session *s, const char *owner, struct error *err);
 

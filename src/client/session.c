@@ -52,8 +52,11 @@ static int out_of_reach(const struct session *s, int code, struct error *err)
         (void)error_set(err, ERROR_TERMINAL, EPIPE, "%s is gone", s->peer);
     else
         (void)error_set(err, ERROR_TERMINAL, code, "cannot reach %s: %s", s->peer, strerror(code));
-    return s->backend ? error_remedy(err, "Look at what the program wrote on standard error")
-                      : -err->code;
+    if (s->backend)
+        return error_remedy(err, "Look at what the program wrote on standard error");
+    if (err->code == EPIPE && s->child.pid == 0) /* with its keeper goes a sandbox that stands */
+        return error_remedy(err, "Create another one");
+    return -err->code;
 }
 
 static int greet(struct session *s, struct error *err)
@@ -295,10 +298,11 @@ static int hear_policy(struct session *s, const struct message *m)
 
 static int hear(struct session *s, struct message *m)
 {
+    /* Whoever comes to a keeper while its sandbox ends is not greeted any more. */
+    if (m->type == MSG_ENDED && !s->files && (s->state == SESSION_OPEN || !s->backend))
+        return hear_end(s, m);
     if (s->state == SESSION_GREETING)
         return hear_hello(s, m);
-    if (m->type == MSG_ENDED && !s->files)
-        return hear_end(s, m);
     /* The keeper of a held sandbox has left its parent by now: what we started has ended. */
     if (m->type == MSG_CREATED)
         (void)child_reap(&s->child, 0);

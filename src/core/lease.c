@@ -98,9 +98,16 @@ static enum lease_event attach_event(const struct lease *l, const char *holder)
 
 int lease_judge_owner(const char *owner, const char *given, struct error *err)
 {
-    if (given && strcmp(owner, given) == 0)
+    bool none = !given || given[0] == '\0';
+
+    if (owner ? given && strcmp(owner, given) == 0 : none)
         return 0;
-    if (!given || given[0] == '\0')
+    if (!owner) { /* whoever presents one has another sandbox in mind */
+        (void)error_set(err, ERROR_TERMINAL, EACCES,
+                        "the sandbox carries no owner, and '%.150s' was given", given);
+        return error_remedy(err, "Leave --owner out, or look for the right sandbox");
+    }
+    if (none)
         (void)error_set(err, ERROR_TERMINAL, EACCES,
                         "the sandbox was made for '%.150s', and no owner was given", owner);
     else
@@ -161,8 +168,10 @@ int lease_judge(const struct lease *l, const char *owner, const struct attach_re
 
 int lease_judge_end(const struct lease *l, const char *owner, const char *given, struct error *err)
 {
-    int r = owner ? lease_judge_owner(owner, given, err) : 0;
+    int r = lease_judge_owner(owner, given, err);
 
+    if (r < 0 && owner)
+        return error_remedy(err, "Give --owner NAME as at create, or --force");
     if (r < 0 || (l->state != LEASE_HELD && l->state != LEASE_KEPT))
         return r;
     (void)error_set(err, ERROR_TERMINAL, EBUSY,

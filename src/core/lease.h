@@ -52,7 +52,13 @@ bool lease_next(enum lease_state state, enum lease_event event, enum lease_state
 int lease_judge(const struct lease *l, const char *owner, const struct attach_request *x,
                 struct error *err);
 
-/** lease_judge_owner() - whether @given is the owner of a sandbox that has @owner; as above */
+/**
+ * lease_judge_owner() - whether who presents @given is let near a sandbox of @owner
+ * @owner: of the sandbox; NULL: it has none, and then none may be presented
+ * @given: NULL or empty: none is presented
+ *
+ * Return: as above.
+ */
 int lease_judge_owner(const char *owner, const char *given, struct error *err);
 
 /**

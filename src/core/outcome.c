@@ -19,6 +19,7 @@ int outcome_status(const struct exit_report *x)
     case REASON_EXITED:
     case REASON_OOM:
     case REASON_KILLED:
+    case REASON_COST:
     case REASON__MAX:
         break;
     }
@@ -109,6 +110,9 @@ void outcome_explain(const struct exit_report *x, const char *program, const cha
         explain_timeout(x->timeout_us, program, buf, size);
     else if (x->reason == REASON_LIFETIME)
         (void)snprintf(buf, size, "%s: the sandbox's lifetime ended", program);
+    else if (x->reason == REASON_COST)
+        (void)snprintf(buf, size, "%s: the sandbox has cost all that it may (backend.max_cost)",
+                       program);
     else if (x->reason == REASON_KILLED)
         (void)snprintf(buf, size, "%s: ended from outside while it ran", program);
     else if (x->reason == REASON_ERROR)

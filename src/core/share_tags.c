@@ -15,7 +15,10 @@
 #include "core/spec_rules.h"
 #include "base/guards.h"
 
-enum { SECOND_US = 1000000 };
+enum {
+    SECOND_US = 1000000,
+    PLAIN_BYTES = 150, /* of a name that stands in a remedy */
+};
 
 static const char *const reserved[] = {
     SHARE_TAG_OWNER, SHARE_TAG_HOLDER, SHARE_TAG_EXPIRES, SHARE_TAG_NETWORK, SHARE_TAG_WORKDIR,
@@ -60,6 +63,18 @@ static struct lease lease_of(const struct share_tags *t)
     };
 }
 
+/* Nothing takes the name of a holder that died out of the tags, but that holder. */
+static int say_way_out(const char *holder, struct error *err)
+{
+    bool plain = strlen(holder) <= PLAIN_BYTES && !strchr(holder, '\'');
+
+    return error_remedy(err,
+                        "Use a sandbox for each task, or let one follow the other; if the holder "
+                        "has died, \"atoll hold ID --owner OWNER --holder %s%s%s -- true\" takes "
+                        "its name out",
+                        plain ? "'" : "", plain ? holder : "HOLDER", plain ? "'" : "");
+}
+
 int share_tags_admit(const struct share_tags *t, const char *owner, const char *holder,
                      struct error *err)
 {
@@ -67,7 +82,9 @@ int share_tags_admit(const struct share_tags *t, const char *owner, const char *
     const struct lease found = lease_of(t);
     int r = lease_judge(&found, share_tags_find(t, SHARE_TAG_OWNER), &asked, err);
 
-    return r < 0 ? r : found.holder != NULL;
+    return r == -EBUSY && found.holder ? say_way_out(found.holder, err)
+           : r < 0                     ? r
+                                       : found.holder != NULL;
 }
 
 int share_tags_judge_end(const struct share_tags *t, const char *owner, struct error *err)

@@ -42,11 +42,22 @@ struct command *command_find(struct init *i, uint32_t id)
     return NULL;
 }
 
-static struct command *free_row(struct init *i)
+uint64_t command_find_mark(const struct init *i, uint32_t id)
 {
     for (size_t k = 0; k < INIT_COMMANDS_MAX; k++)
-        if (i->commands[k].pid == 0)
-            return &i->commands[k];
+        if (i->commands[k].mark != 0 && i->commands[k].id == id)
+            return i->commands[k].mark;
+    return 0;
+}
+
+static struct command *free_row(struct init *i)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        for (size_t k = 0; k < INIT_COMMANDS_MAX; k++)
+            if (i->commands[k].pid == 0 && i->commands[k].mark == 0)
+                return &i->commands[k];
+        marks_sweep(i);
+    }
     return NULL;
 }
 
@@ -312,7 +323,8 @@ static void start_files(struct init *i, uint32_t id, const struct exec_request *
     pid_t pid = i->n_fds == 1 ? files_start(i, x, i->fds[0], &mark) : -EBADF;
 
     if (pid > 0)
-        *row = (struct command){.id = id, .pid = pid, .mark = mark, .since_us = clock_now_us()};
+        *row = (struct command){
+            .id = id, .pid = pid, .mark = mark, .since_us = clock_now_us(), .files = true};
     else
         report_failure(id, START_LIMIT, (int)-pid, NULL);
 }
@@ -347,8 +359,12 @@ void command_exec(struct init *i, uint32_t id, struct reader message)
     if (s.error == 0)
         pid = start_child(i, &s);
     if (pid > 0) {
-        *row = (struct command){
-            .id = id, .pid = pid, .mark = s.mark, .since_us = since, .last = x.flags & EXEC_LAST};
+        *row = (struct command){.id = id,
+                                .pid = pid,
+                                .mark = s.mark,
+                                .since_us = since,
+                                .last = x.flags & EXEC_LAST,
+                                .detached = x.flags & EXEC_DETACH};
         if (master >= 0 || x.flags & (EXEC_REPORT_START | EXEC_DETACH))
             report_start(id, pid, master);
     } else {

@@ -43,6 +43,14 @@ void confine(struct init *i)
     i->confined_error = -filter_install();
 }
 
+/* Nobody carried it any more, or it would not be a new one. */
+static void take_from_others(struct init *i, uint64_t mark)
+{
+    for (size_t k = 0; k < INIT_COMMANDS_MAX; k++)
+        if (i->commands[k].mark == mark)
+            i->commands[k].mark = 0;
+}
+
 int mark_prepare(struct init *i)
 {
     struct stat st;
@@ -53,6 +61,7 @@ int mark_prepare(struct init *i)
     if (unshare(CLONE_NEWCGROUP) < 0 || stat("/proc/self/ns/cgroup", &st) < 0)
         return -errno;
     i->mark = st.st_ino;
+    take_from_others(i, i->mark);
     return 0;
 }
 

@@ -28,17 +28,24 @@
 enum {
     INIT_CHANNEL_FD = 3,      /* where the set-up leaves the socket */
     INIT_OOM_FD = 4,          /* and, with arguments, init's own oom_score_adj, open for writing */
-    INIT_COMMANDS_MAX = 1024, /* running at once */
+    INIT_COMMANDS_MAX = 1024, /* running, or having left processes behind, at once */
 };
 
-/* One command whose first process has not been reaped. */
+/*
+ * One command that runs, or that has left processes behind: they can still be found by its mark.
+ * Neither pid nor mark: a free row.
+ */
 struct command {
     uint32_t id;
-    pid_t pid;     /* 0: a free row */
-    uint64_t mark; /* inode of its cgroup namespace, which all its processes share */
+    pid_t pid;     /* of its first process; 0: that has been reaped, others may be left */
+    uint64_t mark; /* inode of its cgroup namespace, which all its processes share; 0: no process
+                    * but the first one can have it */
     uint64_t since_us;
     bool last;     /* init ends with it, unless processes are left (EXEC_LAST) */
     bool ends_all; /* what it leaves is killed (SIGNAL_ENDS_ALL) */
+    bool detached; /* what it leaves is nobody's (EXEC_DETACH) */
+    bool files;    /* serves files, and leaves nothing */
+    bool seen;     /* while looked for: a process carries its mark */
 };
 
 struct init {
@@ -48,6 +55,7 @@ struct init {
     uint64_t mark;           /* inode of the namespace that init is in; 0: it is a command's */
     const char *oom_own, *oom_commands; /* oom_score_adj; NULL: it is not to differ */
     struct command commands[INIT_COMMANDS_MAX];
+    uint32_t n_reaped;                     /* commands, since the last marks_sweep() */
     const char *strings[EXEC_STRINGS_MAX]; /* of the EXEC being worked on */
     size_t length;                         /* bytes of the message coming in */
     struct frame first;
@@ -82,6 +90,9 @@ void command_exec(struct init *i, uint32_t id, struct reader message);
 /** command_find() - the row of a running command, or NULL */
 struct command *command_find(struct init *i, uint32_t id);
 
+/** command_find_mark() - the mark of a command that runs or has left processes; 0: there is none */
+uint64_t command_find_mark(const struct init *i, uint32_t id);
+
 /* --- identity.c: what a child is made to be --- */
 
 /**
@@ -99,7 +110,9 @@ void confine(struct init *i);
  * It changes nothing that a program sees, every process of the command has it, and without
  * CAP_SYS_ADMIN none can leave it (the filter lets unshare(2) through for init's sake; the kernel
  * refuses it to commands). Made when there is nothing else to do, so that no command waits for it;
- * harmless when there is one. Return: 0 with @i->mark set, or a negative errno.
+ * harmless when there is one. The kernel gives out the inode of a namespace that is gone anew, so
+ * whichever command had this one has no processes any more, and loses it. Return: 0 with @i->mark
+ * set, or a negative errno.
  */
 int mark_prepare(struct init *i);
 
@@ -130,10 +143,20 @@ void reap_all(struct init *i);
 /* --- kill.c: ending all of one command --- */
 
 /**
- * kill_marked() - SIGKILL every process that carries @mark, until none is left
+ * kill_marked() - SIGKILL every process that carries one of @n @marks, until none is left
  *
- * A process whose mark cannot be read counts as one that has it. Blocks up to a few seconds, while
- * commands that end are still reaped and reported. Return: 0, or -ETIMEDOUT when some would not
- * die; then the caller must end the sandbox.
+ * A process whose mark cannot be read counts as one that has it, also if there are none. Blocks up
+ * to a few seconds, while commands that end are still reaped and reported. Return: 0, or -ETIMEDOUT
+ * when some would not die; then the caller must end the sandbox.
  */
-int kill_marked(struct init *i, uint64_t mark);
+int kill_marked(struct init *i, const uint64_t *marks, size_t n);
+
+/**
+ * kill_left() - the same for what commands of numbers from @first on have left behind
+ *
+ * But for detached ones, and those whose first process runs: these are to be killed one by one.
+ */
+int kill_left(struct init *i, uint32_t first);
+
+/** marks_sweep() - free the rows of commands that have left nothing, or of which nothing is left */
+void marks_sweep(struct init *i);

@@ -24,13 +24,21 @@ static void signal_command(struct init *i, uint32_t id, struct reader message)
         (void)kill(c->pid, (int)signal);
 }
 
-static void kill_command(struct init *i, uint32_t id)
+/* Of a command that has been reaped what it left behind: its client may not know of its end yet. */
+static void kill_command(struct init *i, uint32_t id, struct reader message)
 {
-    const struct command *c = command_find(i, id);
     uint8_t buf[64];
     struct writer w = writer_over(buf, sizeof buf);
-    int r = c ? kill_marked(i, c->mark) : 0;
+    uint64_t mark;
+    uint32_t first;
+    int r;
 
+    if (id == 0) {
+        r = number_decode(message, TAG_COMMAND_NUMBER, &first) < 0 ? -EPROTO : kill_left(i, first);
+    } else {
+        mark = command_find_mark(i, id);
+        r = kill_marked(i, &mark, mark != 0);
+    }
     field_put_u32(&w, TAG_ERROR_CODE, (uint32_t)-r);
     link_send(MSG_KILLED, id, &w, -1);
 }
@@ -45,7 +53,7 @@ static void serve(struct init *i, const struct frame *f, struct reader message)
         signal_command(i, f->id, message);
         break;
     case MSG_KILL:
-        kill_command(i, f->id);
+        kill_command(i, f->id, message);
         break;
     default:
         break; /* a keeper never sends others */

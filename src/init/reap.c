@@ -11,6 +11,8 @@
 #include "init/init.h"
 #include "base/guards.h"
 
+enum { SWEEP_AFTER = 64 }; /* commands; so many pages are not touched where few run at once */
+
 static uint64_t timeval_us(const struct timeval *t)
 {
     return (uint64_t)t->tv_sec * 1000000u + (uint64_t)t->tv_usec;
@@ -71,8 +73,18 @@ static void reap(pid_t pid)
 /* Its first process has ended. What will not die ends with init, and the sandbox with it. */
 static void end_rest(struct init *i, const struct command *c)
 {
-    if (kill_marked(i, c->mark) < 0)
+    if (kill_marked(i, &c->mark, 1) < 0)
         _exit(1);
+}
+
+/* Its first process has been reaped. What else has its mark can be killed as long as it is known;
+ * now and then it is looked whether there is anything. */
+static void keep_mark(struct init *i, struct command *row)
+{
+    row->pid = 0;
+    if (row->files || row->ends_all)
+        row->mark = 0;
+    i->n_reaped++;
 }
 
 void reap_all(struct init *i)
@@ -89,7 +101,7 @@ void reap_all(struct init *i)
             continue;
         }
         struct command ended = *row;
-        row->pid = 0;
+        keep_mark(i, row);
         /* Whoever waits for it hears first, since freeing it takes a while. With the last one it
          * has to be seen whether it left any behind, and with one that takes all with it they have
          * to be gone. */
@@ -103,4 +115,6 @@ void reap_all(struct init *i)
         if (!first)
             reap(pid);
     }
+    if (i->n_reaped >= SWEEP_AFTER)
+        marks_sweep(i);
 }

@@ -86,7 +86,10 @@ void command_forget(struct keeper_command *c)
 
 static void tell_exit(struct keeper_command *c, struct writer *w)
 {
-    exit_report_encode(w, &c->report);
+    struct exit_report x = c->report;
+
+    x.reason = exit_reason_for(x.reason, c->connection->minor);
+    exit_report_encode(w, &x);
     field_put_u32(w, TAG_COMMAND_NUMBER, c->number);
     if (c->keeper->policy_generation > 1)
         field_put_u32(w, TAG_POLICY_GENERATION, c->keeper->policy_generation);
@@ -429,6 +432,8 @@ int command_killed(struct keeper *k, struct message *m)
     struct keeper_command *c = command_by_number(k, m->id);
     uint32_t error;
 
+    if (m->id == 0)
+        return lease_rest_killed(k, m);
     if (number_decode(m->payload, TAG_ERROR_CODE, &error) < 0)
         return -EPROTO;
     if (!c || !c->killing) /* nobody asked for it */
@@ -441,6 +446,7 @@ int command_killed(struct keeper *k, struct message *m)
         return -EPROTO; /* its first process was reaped before this was sent */
     c->killed = true;
     command_over(c);
+    stops_check(k); /* its client may take its last output later */
     lease_settle(k);
     return 0;
 }
@@ -457,8 +463,10 @@ void commands_orphan(struct keeper *k, const struct connection *gone)
         streams_done(&c->streams);
         if (c->last) /* the sandbox ends in a moment, and tells that to the others */
             continue;
-        if (c->exited && !c->killing) /* only what there is to tell was still on the way */
-            command_forget(c);
+        if (c->exited && (!c->killing || (c->killed && c->sync == 0)))
+            command_forget(c); /* only what there is to tell was still on the way */
+        else if (c->killing)   /* it is waited for as long as it was before */
+            continue;
         else if (c->flags & EXEC_FILES) /* its client's end is its own: it tidies up, and goes */
             loop_at(&k->loop, &c->timeout, clock_after_us(FILES_TIDY_US));
         else if (!(c->flags & EXEC_DETACH) && k->state != KEEPER_ENDING)

@@ -83,6 +83,10 @@ static int judge(const struct connection *c, const struct message *m, const stru
     if (x->flags & EXEC_LAST && x->flags & (EXEC_IN_BAND | EXEC_DETACH))
         return error_set(err, ERROR_USAGE, EINVAL,
                          "EXEC_LAST does not go with in-band streams or a detached command");
+    if (x->flags & EXEC_LAST && !k->spec.owned)
+        return error_set(err, ERROR_USAGE, EINVAL,
+                         "EXEC_LAST is for a sandbox that ends with its creator, not for one that "
+                         "others find");
     if (x->flags & EXEC_DETACH && x->flags & (EXEC_TTY | EXEC_STDIN | EXEC_IN_BAND))
         return error_set(err, ERROR_USAGE, EINVAL, "a detached command has no streams");
     if (command_by_id(c, m->id))

@@ -148,14 +148,6 @@ static void destroy(struct connection *c, const struct message *m)
         keeper_end(c->keeper, ENDED_DESTROYED);
 }
 
-/* Whether a request uses the sandbox; others only ask what it is, or are about its end. */
-static bool is_use(uint16_t type)
-{
-    return type == MSG_EXEC || type == MSG_SIGNAL || type == MSG_RESIZE || type == MSG_INPUT ||
-           type == MSG_CANCEL || type == MSG_FILES || type == MSG_STOP || type == MSG_POLICY ||
-           type == MSG_ATTACH || type == MSG_EXPORTED;
-}
-
 static int serve(struct connection *c, struct message *m)
 {
     struct keeper *k = c->keeper;
@@ -168,8 +160,6 @@ static int serve(struct connection *c, struct message *m)
     }
     if (m->type != MSG_CREDIT)
         keeper_stirred(k);
-    if (is_use(m->type))
-        ending_active(k);
     switch (m->type) {
     case MSG_CREATE:
         keeper_create(k, c, m);

@@ -12,9 +12,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "core/limits.h"
 #include "core/mask.h"
 #include "core/outcome.h"
 #include "keeper/command.h"
+#include "keeper/ending.h"
 #include "keeper/keeper.h"
 #include "keeper/usage.h"
 #include "wire/exported.h"
@@ -27,6 +29,9 @@ enum {
     TEXT_MAX = EXPORTED_TEXT_MAX / 2, /* texts of clients that long may have been cut */
     CAUSE_MAX = 200,
 };
+
+/* How long the share of one line about a refusal lasts. */
+static const uint64_t DENIAL_US = UINT64_C(1000000) / EVENT_DENIALS_PER_SECOND;
 
 /* Whether anybody asks for events. */
 static bool is_told(const struct keeper *k)
@@ -41,6 +46,7 @@ int events_open(struct keeper *k)
 
 void events_close(struct keeper *k)
 {
+    loop_at(&k->loop, &k->events.denials.due, CLOCK_NEVER);
     event_log_close(&k->events);
 }
 
@@ -193,12 +199,54 @@ static json_t *masked_rest(struct keeper *k, const char *text, size_t most)
     return json_text(shown);
 }
 
+/* --- refusals that wait --- */
+
+/* Whether a line may be told at @now: EVENT_DENIALS_AT_ONCE of them, and from then on one for each
+ * DENIAL_US that has passed. */
+static bool denial_share(struct denial_lines *d, uint64_t now)
+{
+    const uint64_t from = d->paid_us > now ? d->paid_us : now;
+
+    if (from - now > (EVENT_DENIALS_AT_ONCE - 1) * DENIAL_US)
+        return false;
+    d->paid_us = from + DENIAL_US;
+    return true;
+}
+
+static void tell_waiting(struct keeper *k)
+{
+    struct denial_lines *d = &k->events.denials;
+    json_t *o = d->waiting;
+
+    loop_at(&k->loop, &d->due, CLOCK_NEVER);
+    if (!o)
+        return;
+    (void)json_object_set_new(
+        o, "dropped",
+        json_integer(json_integer_value(json_object_get(o, "dropped")) + (json_int_t)d->dropped));
+    d->waiting = NULL;
+    d->dropped = 0;
+    add(k, o);
+}
+
+static int denial_due(struct loop *l, struct loop_timer *t)
+{
+    struct keeper *k = t->owner;
+
+    if (denial_share(&k->events.denials, clock_now_us()))
+        tell_waiting(k);
+    else
+        loop_at(l, t, clock_after_us(DENIAL_US));
+    return 0;
+}
+
 /* --- state, end --- */
 
 void events_ending(struct keeper *k)
 {
     struct sandbox_info x = {.cpu_us = 0};
 
+    k->events.withdrawn = true;
     if (!is_told(k) || !k->events.created)
         return;
     usage_describe(k, &x);
@@ -250,10 +298,12 @@ void events_state(struct keeper *k, const char *what, const char *by)
     if (!is_told(k) || (by && !k->events.created)) /* what was never there has no end */
         return;
     k->events.created = true;
-    if (by)
-        add(k, with(event_of("end", what), ended_json(k, by)));
-    else
+    if (!by) {
         add(k, with(event_of("state", what), created_json(k)));
+        return;
+    }
+    tell_waiting(k);
+    add(k, with(event_of("end", what), ended_json(k, by)));
 }
 
 /* --- commands --- */
@@ -332,14 +382,27 @@ void events_command(struct keeper *k, const char *what, const struct keeper_comm
 
 /* --- leases, limits --- */
 
+/* Who is refused may have said anything. No character is shown in part. */
+static json_t *short_text(const char *text)
+{
+    size_t n = text ? strnlen(text, LIMIT_TEXT_BYTES + 1) : 0;
+
+    if (n <= LIMIT_TEXT_BYTES)
+        return text_or_null(text);
+    for (n = LIMIT_TEXT_BYTES; n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80;)
+        n--;
+    _cleanup_free_ char *part = strndup(text, n);
+    return json_text(part);
+}
+
 void events_lease(struct keeper *k, const char *what, const char *owner, const char *holder,
                   uint32_t generation)
 {
     if (!is_told(k))
         return;
     add(k, with(event_of("lease", what),
-                json_pack("{s:o, s:o, s:I}", "owner", text_or_null(owner), "holder",
-                          text_or_null(holder), "generation", (json_int_t)generation)));
+                json_pack("{s:o, s:o, s:I}", "owner", short_text(owner), "holder",
+                          short_text(holder), "generation", (json_int_t)generation)));
 }
 
 /* What the number of a limit's event is. */
@@ -398,6 +461,7 @@ void events_exported(struct connection *c, struct message *m)
     }
     if (is_told(k))
         add(k, with(event_of("export", x.message ? "failed" : "published"), exported_json(k, &x)));
+    ending_active(k);
     connection_send(c, MSG_DONE, m->id, &nothing, -EBADF);
 }
 
@@ -414,10 +478,24 @@ static json_t *denied_json(struct keeper *k, const struct denial *x, json_t *com
                      (json_int_t)x->dropped);
 }
 
+/* Now, or when there is a share for it. @o is consumed. */
+static void tell_denied(struct keeper *k, json_t *o)
+{
+    struct denial_lines *d = &k->events.denials;
+
+    if (!o || denial_share(d, clock_now_us())) {
+        add(k, o);
+        return;
+    }
+    d->waiting = o;
+    d->due = (struct loop_timer){.name = "denial", .owner = k, .due = denial_due};
+    loop_at(&k->loop, &d->due, clock_after_us(DENIAL_US));
+}
+
 void events_denied(struct keeper *k, const struct denial *x)
 {
-    const bool told = is_told(k);
-    json_t *commands = told ? json_array() : NULL;
+    const bool told = is_told(k), counted = told && k->events.denials.waiting;
+    json_t *commands = told && !counted ? json_array() : NULL;
 
     for (struct keeper_command *c = k->commands; c; c = c->next) {
         if (!command_may_have_tried(c))
@@ -426,8 +504,10 @@ void events_denied(struct keeper *k, const struct denial *x)
         if (commands)
             (void)json_array_insert_new(commands, 0, json_integer(c->number));
     }
-    if (told)
-        add(k, denied_json(k, x, commands));
+    if (counted) /* a program inside can try without end: it must not fill the host's disk */
+        k->events.denials.dropped += 1 + x->repeated + x->dropped;
+    else if (told)
+        tell_denied(k, denied_json(k, x, commands));
 }
 
 void events_policy(struct keeper *k, uint32_t generation, const char *stamp, uint32_t cut)

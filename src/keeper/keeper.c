@@ -73,13 +73,14 @@ static int step(struct keeper *k, enum lifecycle_event event)
 /* All clients hear of the end; the creator's message carries the id of its CREATE. */
 static void tell_ended(struct keeper *k)
 {
-    uint8_t buf[64];
-    struct writer w = writer_over(buf, sizeof buf);
     struct connection *next;
 
-    field_put_u32(&w, TAG_ENDED_BY, k->ended_by);
     for (struct connection *c = k->connections; c; c = next) {
+        uint8_t buf[64];
+        struct writer w = writer_over(buf, sizeof buf);
+
         next = c->next; /* one that takes nothing any more goes on the way */
+        field_put_u32(&w, TAG_ENDED_BY, ended_by_for(k->ended_by, c->minor));
         connection_send(c, MSG_ENDED, c == k->creator ? k->create_id : 0, &w, -EBADF);
     }
 }
@@ -90,7 +91,7 @@ void keeper_end(struct keeper *k, enum ended_by by)
         [ENDED_DESTROYED] = REASON_KILLED, [ENDED_LIFETIME] = REASON_LIFETIME,
         [ENDED_IDLE] = REASON_LIFETIME,    [ENDED_OOM] = REASON_OOM,
         [ENDED_KILLED] = REASON_KILLED,    [ENDED_CALLER_DIED] = REASON_KILLED,
-        [ENDED_ERROR] = REASON_ERROR,
+        [ENDED_ERROR] = REASON_ERROR,      [ENDED_COST] = REASON_COST,
     };
     _Static_assert(ARRAY_SIZE(reasons) == ENDED__MAX, "an end has no reason for its commands");
     bool existed = k->state != KEEPER_NEW;

@@ -98,6 +98,9 @@ struct keeper {
     bool lease_settling; /* its ATTACH, of this id, is answered when others have come to rest */
     uint32_t lease_attach_id;
     struct loop_timer lease_timer; /* LEASE_KEPT: when that is over */
+    uint32_t lease_first;          /* number of the first command that may be of this lease */
+    uint32_t lease_rests;          /* init was asked so often to end what leases have left behind */
+    struct loop_timer rests_timer; /* when it must have */
 };
 
 /**

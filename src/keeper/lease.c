@@ -3,11 +3,13 @@
 #include "keeper/lease.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "core/limits.h"
 #include "core/spec.h"
 #include "keeper/command.h"
 #include "keeper/ending.h"
@@ -26,9 +28,18 @@ static int kept_over(struct loop *l, struct loop_timer *t)
     return 0;
 }
 
+/* As with a command: what will not die ends with the sandbox. */
+static int rests_overdue(struct loop *l, struct loop_timer *t)
+{
+    (void)l;
+    keeper_end(t->owner, ENDED_ERROR);
+    return 0;
+}
+
 void lease_begin(struct keeper *k)
 {
     k->lease_timer = (struct loop_timer){.name = "lease", .owner = k, .due = kept_over};
+    k->rests_timer = (struct loop_timer){.name = "rests", .owner = k, .due = rests_overdue};
     if (!k->spec.owned && k->spec.owner)
         lease_share(&k->lease);
 }
@@ -54,15 +65,23 @@ void lease_describe(const struct keeper *k, struct sandbox_info *x)
 
 /* --- who may do what --- */
 
+/* Who has a lease after @which one, which is over. It may be the same holder, by a retry. */
+static int refuse_over(const struct keeper *k, const char *which, struct error *err)
+{
+    if (k->lease.state == LEASE_HELD)
+        return error_set(err, ERROR_TERMINAL, EACCES,
+                         "%s is over; a later attach, of '%.200s', has it now", which,
+                         k->lease.holder);
+    if (k->lease.state == LEASE_KEPT)
+        return error_set(err, ERROR_TERMINAL, EACCES,
+                         "%s is over; the sandbox is kept for '%.200s', which may come back", which,
+                         k->lease.holder);
+    return error_set(err, ERROR_TERMINAL, EACCES, "%s is over", which);
+}
+
 static int lease_is_over(const struct keeper *k, struct error *err)
 {
-    if (lease_taken(k))
-        (void)error_set(err, ERROR_TERMINAL, EACCES,
-                        "the lease that this connection acted by is over; '%.200s' has it now",
-                        k->lease.holder);
-    else
-        (void)error_set(err, ERROR_TERMINAL, EACCES,
-                        "the lease that this connection acted by is over");
+    (void)refuse_over(k, "the lease that this connection acted by", err);
     return error_remedy(err, "Attach anew, by another connection");
 }
 
@@ -86,9 +105,8 @@ static bool admits(const struct connection *c)
 
 int lease_owner_admits(const struct keeper *k, const char *owner, bool ends, struct error *err)
 {
-    if (ends)
-        return lease_judge_end(&k->lease, k->spec.owner, owner, err);
-    return k->spec.owner ? lease_judge_owner(k->spec.owner, owner, err) : 0;
+    return ends ? lease_judge_end(&k->lease, k->spec.owner, owner, err)
+                : lease_judge_owner(k->spec.owner, owner, err);
 }
 
 /* --- those that may no more --- */
@@ -125,17 +143,51 @@ static void fence(struct keeper *k, const struct connection *spared)
     }
 }
 
-/* Whoever serves files for somebody without the right, and could write. Those of clients that have
- * gone are among them: what they still tidy up is no more than that. */
-static void end_writers(struct keeper *k)
+/* What the commands of the lease have left behind. While it is taken nobody else starts any, so
+ * that they are all from its first one on. */
+static void end_rests(struct keeper *k)
+{
+    uint8_t buf[16];
+    struct writer w = writer_over(buf, sizeof buf);
+
+    if (k->state == KEEPER_ENDING || k->last_number < k->lease_first)
+        return;
+    k->lease_rests++;
+    loop_at(&k->loop, &k->rests_timer, clock_after_us(LIMIT_KILL_US));
+    field_put_u32(&w, TAG_COMMAND_NUMBER, k->lease_first);
+    if (keeper_tell_init(k, MSG_KILL, 0, buf, writer_len(&w), NULL, 0) < 0)
+        keeper_end(k, ENDED_ERROR);
+}
+
+int lease_rest_killed(struct keeper *k, struct message *m)
+{
+    uint32_t error;
+
+    if (k->lease_rests == 0 || number_decode(m->payload, TAG_ERROR_CODE, &error) < 0)
+        return -EPROTO;
+    if (error != 0) {
+        keeper_end(k, ENDED_ERROR);
+        return 0;
+    }
+    if (--k->lease_rests == 0)
+        loop_at(&k->loop, &k->rests_timer, CLOCK_NEVER);
+    lease_settle(k);
+    return 0;
+}
+
+/* What could go on changing things for somebody without the right: commands, and whoever serves
+ * files and could write. Those of clients that have gone are among them: what they still tidy up is
+ * no more than that. */
+static void end_others(struct keeper *k)
 {
     struct keeper_command *next;
 
     for (struct keeper_command *x = k->commands; x && k->state != KEEPER_ENDING; x = next) {
         next = x->next;
-        if (x->flags & EXEC_FILES && !(x->flags & EXEC_READ_ONLY) &&
-            !(x->connection && admits(x->connection)))
-            command_kill(x);
+        if (x->flags & (EXEC_DETACH | EXEC_READ_ONLY) || (x->connection && admits(x->connection)))
+            continue;
+        x->stopped = true;
+        command_kill(x);
     }
 }
 
@@ -162,6 +214,8 @@ void lease_settle(struct keeper *k)
 {
     if (!k->lease_settling || k->state != KEEPER_RUNNING)
         return;
+    if (k->policy_change || k->lease_rests > 0)
+        return;
     for (const struct keeper_command *x = k->commands; x; x = x->next)
         if (x->killing && !x->killed && x->connection != k->lease_connection)
             return;
@@ -186,6 +240,7 @@ static int attach_for(struct connection *c, uint32_t id, const struct attach_req
 {
     struct keeper *k = c->keeper;
     const uint32_t before = k->lease.state == LEASE_HELD ? k->lease.generation : 0;
+    const bool again = c == k->lease_connection; /* whose commands go on */
 
     if (lease_take(&k->lease, x) < 0)
         return error_set(err, ERROR_TERMINAL, ENOMEM, "out of memory");
@@ -197,7 +252,11 @@ static int attach_for(struct connection *c, uint32_t id, const struct attach_req
     k->lease_connection = c;
     c->lease_generation = k->lease.generation;
     fence(k, c);
-    end_writers(k);
+    end_others(k);
+    if (before > 0 && !again)
+        end_rests(k);
+    if (!again)
+        k->lease_first = k->last_number + 1;
     ending_active(k); /* and is not idle any more */
     k->lease_settling = true;
     k->lease_attach_id = id;
@@ -235,6 +294,7 @@ static int present(struct connection *c, struct message *m, struct error *err)
 {
     const struct keeper *k = c->keeper;
     uint32_t generation;
+    char which[64];
 
     if (number_decode(m->payload, TAG_LEASE_GENERATION, &generation) < 0)
         return error_set(err, ERROR_USAGE, EPROTO, "PRESENT has no generation of a lease");
@@ -246,13 +306,8 @@ static int present(struct connection *c, struct message *m, struct error *err)
     }
     /* It acts for somebody whose time is over, also where others may do as they like. */
     c->fenced = c->lease_generation == 0;
-    if (lease_taken(k))
-        (void)error_set(err, ERROR_TERMINAL, EACCES,
-                        "the lease of generation %u is over; '%.200s' has it now", generation,
-                        k->lease.holder);
-    else
-        (void)error_set(err, ERROR_TERMINAL, EACCES, "the lease of generation %u is over",
-                        generation);
+    (void)snprintf(which, sizeof which, "the lease of generation %u", generation);
+    (void)refuse_over(k, which, err);
     return error_remedy(err, "Attach anew; ATOLL_LEASE of an \"atoll hold\" that has ended is of "
                              "no use any more");
 }
@@ -309,5 +364,6 @@ void lease_connection_gone(struct connection *c)
     if (keep > 0)
         loop_at(&k->loop, &k->lease_timer, clock_after_us(keep));
     fence(k, c);
+    end_rests(k);
     ending_active(k);
 }

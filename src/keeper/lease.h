@@ -20,12 +20,22 @@ void lease_release(struct connection *c, struct message *m);
 void lease_present(struct connection *c, struct message *m);
 
 /**
- * lease_settle() - something that was to be killed is dead
+ * lease_settle() - something that was to be killed is dead, or a change of the policy over
  *
- * ATTACHED comes when that holds for all that ran under an earlier lease, or could write: from then
- * on nobody else changes the sandbox.
+ * ATTACHED comes when that holds for all that others have started or asked for, but for detached
+ * commands and what ended ones left behind with leave (lease_rest_killed()): from then on nobody
+ * else changes the sandbox.
  */
 void lease_settle(struct keeper *k);
+
+/**
+ * lease_rest_killed() - KILLED of init, with id 0
+ *
+ * What the commands of a lease have left behind ends, when its holder dies or is overtaken. After a
+ * RELEASE it stays: whoever lets go by itself knows what it leaves. Return: 0, or -EPROTO when
+ * nobody asked for it.
+ */
+int lease_rest_killed(struct keeper *k, struct message *m);
 
 /**
  * lease_admits() - whether @c may change the sandbox now: its commands, files, policy

@@ -10,6 +10,7 @@
 #include "core/spec_copy.h"
 #include "core/spec_rules.h"
 #include "keeper/egress.h"
+#include "keeper/ending.h"
 #include "keeper/events.h"
 #include "keeper/lease.h"
 #include "keeper/report.h"
@@ -267,6 +268,7 @@ static void done(struct keeper *k, void *owner, int r, uint32_t cut, const struc
     else if (c->connection)
         connection_refuse(c->connection, c->id, err);
     change_free(c);
+    lease_settle(k); /* whoever has it now is told of the policy that holds */
 }
 
 static int judge(const struct connection *c, struct error *err)
@@ -356,8 +358,10 @@ void policy_change(struct connection *connection, struct message *m)
         c->id = m->id;
         r = begin(k, c, m->payload, &err);
     }
-    if (r == 0)
+    if (r == 0) {
+        ending_active(k);
         return;
+    }
     change_free(c);
     connection_refuse(connection, m->id, &err);
 }

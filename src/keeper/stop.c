@@ -15,10 +15,15 @@ struct stop {
 };
 
 /* One whose processes are gone is over, though its client may be slow to take its last output. */
+static bool has_processes(const struct keeper_command *c)
+{
+    return !c->exited || (c->killing && !c->killed);
+}
+
 static bool is_meant(const struct stop *s, const struct keeper_command *c)
 {
     return c->number >= s->first && c->number <= s->last && !(c->flags & EXEC_FILES) &&
-           (!c->exited || c->killing);
+           has_processes(c);
 }
 
 static bool is_over(const struct keeper *k, const struct stop *s)
@@ -74,7 +79,7 @@ void stops_done(struct keeper *k)
 static bool exists(const struct keeper *k, uint32_t number)
 {
     for (const struct keeper_command *c = k->commands; c; c = c->next)
-        if (c->number == number && !(c->flags & EXEC_FILES) && (!c->exited || c->killing))
+        if (c->number == number && !(c->flags & EXEC_FILES) && has_processes(c))
             return true;
     return false;
 }

@@ -121,7 +121,7 @@ static int look_due(struct loop *l, struct loop_timer *t)
     uint64_t cost = cost_now(k, &use);
     if (most > 0 && cost >= most) {
         events_limit(k, "cost", cost);
-        keeper_end(k, ENDED_KILLED);
+        keeper_end(k, ENDED_COST);
         return 0;
     }
     if (most > 0 && !k->usage.warned && cost >= most - most / 10) {

@@ -5,8 +5,8 @@
  *
  * A sandbox with a ceiling or prices has a control group (local/cgroup.h), which is asked. The CPU
  * time of others is summed up over their processes: what a program hides there costs it nothing
- * that was to be held to it. With backend.max_cost the cost is looked at every second, and the
- * sandbox ends as killed when that is reached; "cost_near" and "cost" are events.
+ * that was to be held to it. With backend.max_cost the cost is looked at every second, and when
+ * that is reached the sandbox ends, by cost; "cost_near" and "cost" are events.
  */
 #pragma once
 

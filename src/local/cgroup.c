@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "core/cost.h"
+#include "local/cgroup_ceiling.h"
 #include "local/cgroup_file.h"
 #include "local/cgroup_parent.h"
 #include "local/cgroup_refusal.h"
@@ -43,23 +44,18 @@ static unsigned controllers_for(const struct cgroup_wants *w)
            (w->account ? CGROUP_BIT(CGROUP_ACCOUNT) : 0);
 }
 
-static int refuse(const struct cgroup_wants *w, enum cgroup_controller lacking, bool unified,
-                  const char *folder, int code, struct error *err)
+/* @x: all but its field */
+static int refuse(const struct cgroup_wants *w, struct cgroup_denial x, struct error *err)
 {
     static const char *const fields[] = {
         [CGROUP_MEMORY] = "backend.memory",
         [CGROUP_CPU] = "backend.cpu",
         [CGROUP_ACCOUNT] = "backend.max_cost",
     };
-    const bool priced = lacking == CGROUP_MEMORY && w->memory_bytes == 0;
+    const bool priced = x.controller == CGROUP_MEMORY && w->memory_bytes == 0;
 
-    return cgroup_refuse(
-        &(struct cgroup_denial){.controller = lacking,
-                                .field = priced ? "backend.prices" : fields[lacking],
-                                .folder = folder,
-                                .unified = unified,
-                                .code = code},
-        err);
+    x.field = priced ? "backend.prices" : fields[x.controller];
+    return cgroup_refuse(&x, err);
 }
 
 static void part_done(struct cgroup_part *p)
@@ -83,7 +79,8 @@ static int find_parents(const struct cgroup_wants *w, struct cgroup *ret, struct
         if (!(wanted & CGROUP_BIT(i)))
             continue;
         if (places->found[i] < 0)
-            return refuse(w, i, false, NULL, -places->found[i], err);
+            return refuse(w, (struct cgroup_denial){.controller = i, .code = -places->found[i]},
+                          err);
         of[cgroup_places_first(places, i)] |= CGROUP_BIT(i);
     }
     for (enum cgroup_controller i = 0; i < CGROUP_CONTROLLER__MAX; i++) {
@@ -93,7 +90,13 @@ static int find_parents(const struct cgroup_wants *w, struct cgroup *ret, struct
             continue;
         int r = cgroup_parent_open(place, of[i], parent);
         if (r < 0)
-            return refuse(w, parent->lacking, place->unified, parent->folder, -r, err);
+            return refuse(w,
+                          (struct cgroup_denial){.controller = parent->lacking,
+                                                 .folder = parent->folder,
+                                                 .unified = place->unified,
+                                                 .code = -r,
+                                                 .why = parent->why},
+                          err);
         ret->parts[ret->n++] = (struct cgroup_part){.above_fd = parent->fd,
                                                     .parent_fd = -EBADF,
                                                     .fd = -EBADF,
@@ -101,16 +104,6 @@ static int find_parents(const struct cgroup_wants *w, struct cgroup *ret, struct
                                                     .unified = place->unified};
     }
     return 0;
-}
-
-int cgroup_judge(const struct cgroup_wants *w, struct error *err)
-{
-    struct cgroup g = {.n = 0};
-    int r = find_parents(w, &g, err);
-
-    for (size_t i = 0; i < g.n; i++)
-        part_done(&g.parts[i]);
-    return r;
 }
 
 /* Gives the groups below the one at @fd the controllers. */
@@ -135,9 +128,20 @@ static bool is_linked(int parent_fd, const char *name, int fd)
            a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-static int open_folder(int fd, const char *name)
+/* Opens a folder that was made just now. If it cannot be opened it goes, unless there are groups of
+ * others in it. */
+static int open_made(int fd, const char *name, int *ret)
 {
-    return openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int r;
+
+    *ret = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (*ret >= 0)
+        return 0;
+    if (errno == ENOENT)
+        return -EAGAIN;
+    r = -errno;
+    (void)unlinkat(fd, name, AT_REMOVEDIR);
+    return r;
 }
 
 /* One try at a locked group; -EAGAIN where somebody swept a folder away meanwhile. */
@@ -149,19 +153,21 @@ static int try_part(struct cgroup_part *p, const char *name)
         r = -errno;
     if (r < 0)
         return r;
-    p->parent_fd = open_folder(p->above_fd, CGROUP_FOLDER);
-    if (p->parent_fd < 0)
-        return errno == ENOENT ? -EAGAIN : -errno;
+    r = open_made(p->above_fd, CGROUP_FOLDER, &p->parent_fd);
+    if (r < 0)
+        return r;
     (void)cgroup_sweep_folder(p->parent_fd, p->unified);
     r = p->unified ? enable(p->parent_fd, p->controllers) : 0;
     if (r == 0 && mkdirat(p->parent_fd, name, 0700) < 0)
         r = errno == EEXIST ? -EAGAIN : -errno; /* of the last try, about to be swept away */
     if (r < 0)                                  /* ENOENT, ENODEV: the folder went */
         return is_linked(p->above_fd, CGROUP_FOLDER, p->parent_fd) ? r : -EAGAIN;
-    p->fd = open_folder(p->parent_fd, name);
-    if (p->fd < 0 || flock(p->fd, LOCK_EX | LOCK_NB) < 0 || !is_linked(p->parent_fd, name, p->fd))
-        return -EAGAIN; /* it was taken for a leaving before it was locked */
-    return 0;
+    r = open_made(p->parent_fd, name, &p->fd);
+    if (r == 0 && flock(p->fd, LOCK_EX | LOCK_NB) < 0)
+        r = -errno; /* EWOULDBLOCK, which is EAGAIN: it was taken for a leaving */
+    if (r == 0 && !is_linked(p->parent_fd, name, p->fd))
+        r = -EAGAIN;
+    return r;
 }
 
 static int make_part(struct cgroup_part *p, const char *name)
@@ -179,44 +185,6 @@ static int make_part(struct cgroup_part *p, const char *name)
     return r;
 }
 
-static int write_number(int fd, const char *name, uint64_t value)
-{
-    char text[32];
-
-    (void)snprintf(text, sizeof text, "%" PRIu64, value);
-    return cgroup_file_write(fd, name, text);
-}
-
-/* For memory and swap together, so that what does not fit is not just moved to the disk. */
-static int set_memory(const struct cgroup_part *p, uint64_t bytes)
-{
-    int r = write_number(p->fd, p->unified ? "memory.max" : "memory.limit_in_bytes", bytes);
-
-    if (r < 0)
-        return r;
-    r = p->unified ? write_number(p->fd, "memory.swap.max", 0)
-                   : write_number(p->fd, "memory.memsw.limit_in_bytes", bytes);
-    if (r == -ENOENT) /* this kernel does not count swap by group */
-        r = p->unified ? 0 : write_number(p->fd, "memory.swappiness", 0);
-    if (r == 0 && p->unified) /* one process is killed, not all: init has to tell of it */
-        (void)write_number(p->fd, "memory.oom.group", 0);
-    return r;
-}
-
-static int set_cpu(const struct cgroup_part *p, uint64_t milli)
-{
-    /* The kernel takes no quota below a millisecond. */
-    const uint64_t period_us = milli < 10 ? 1000000 : 100000, quota_us = milli * period_us / 1000;
-    char text[64];
-
-    if (p->unified) {
-        (void)snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, quota_us, period_us);
-        return cgroup_file_write(p->fd, "cpu.max", text);
-    }
-    int r = write_number(p->fd, "cpu.cfs_period_us", period_us);
-    return r < 0 ? r : write_number(p->fd, "cpu.cfs_quota_us", quota_us);
-}
-
 static const struct cgroup_part *part_with(const struct cgroup *g, enum cgroup_controller c)
 {
     for (size_t i = 0; i < g->n; i++)
@@ -225,18 +193,28 @@ static const struct cgroup_part *part_with(const struct cgroup *g, enum cgroup_c
     return NULL;
 }
 
-/* The same as refuse(), of a group whose parents are found. */
-static int refuse_at(const struct cgroup_wants *w, const struct cgroup *g,
-                     enum cgroup_controller lacking, int code, struct error *err)
+/* The same as refuse(), of a group whose parents are found; @x: controller, code and why. */
+static int refuse_at(const struct cgroup_wants *w, const struct cgroup *g, struct cgroup_denial x,
+                     struct error *err)
 {
-    const struct cgroup_part *p = part_with(g, lacking);
+    const struct cgroup_part *p = part_with(g, x.controller);
     char link[64], folder[PATH_MAX];
     ssize_t n;
 
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", p->above_fd);
     n = readlink(link, folder, sizeof folder - 1);
     folder[n > 0 ? n : 0] = '\0';
-    return refuse(w, lacking, p->unified, folder, code, err);
+    x.folder = folder;
+    x.unified = p->unified;
+    return refuse(w, x, err);
+}
+
+static int refuse_swap(const struct cgroup_wants *w, const struct cgroup *g, struct error *err)
+{
+    return refuse_at(w, g,
+                     (struct cgroup_denial){
+                         .controller = CGROUP_MEMORY, .code = EOPNOTSUPP, .why = CGROUP_WHY_SWAP},
+                     err);
 }
 
 /* Fills a group whose parents are found. */
@@ -252,14 +230,50 @@ static int make(const struct cgroup_wants *w, struct cgroup *g, struct error *er
         r = make_part(&g->parts[i], g->name);
     }
     if (r == 0 && w->memory_bytes > 0) {
+        const struct cgroup_part *p = part_with(g, CGROUP_MEMORY);
+
         at = CGROUP_MEMORY;
-        r = set_memory(part_with(g, at), w->memory_bytes);
+        r = cgroup_ceiling_memory(p->fd, p->unified, cgroup_swap_is_on(), w->memory_bytes);
+        if (r == -EOPNOTSUPP)
+            return refuse_swap(w, g, err);
     }
     if (r == 0 && w->cpu_milli > 0) {
+        const struct cgroup_part *p = part_with(g, CGROUP_CPU);
+
         at = CGROUP_CPU;
-        r = set_cpu(part_with(g, at), w->cpu_milli);
+        r = cgroup_ceiling_cpu(p->fd, p->unified, w->cpu_milli);
     }
-    return r < 0 ? refuse_at(w, g, at, -r, err) : 0;
+    return r < 0 ? refuse_at(w, g, (struct cgroup_denial){.controller = at, .code = -r}, err) : 0;
+}
+
+static void note_uncounted(void *arg, const struct cgroup_place *place, int fd)
+{
+    bool *found = arg;
+
+    *found = *found || cgroup_swap_is_uncounted(fd, place->unified);
+}
+
+/* Whether this host has swap that no group counts. Any group above shows it, but the root of v2. */
+static bool swap_escapes(void)
+{
+    _cleanup_free_ struct cgroup_places *places = cgroup_places_read();
+    bool found = false;
+
+    if (places && places->found[CGROUP_MEMORY] == 0)
+        cgroup_parent_each(&places->place[CGROUP_MEMORY], note_uncounted, &found);
+    return found && cgroup_swap_is_on();
+}
+
+int cgroup_judge(const struct cgroup_wants *w, struct error *err)
+{
+    struct cgroup g = {.n = 0};
+    int r = find_parents(w, &g, err);
+
+    if (r == 0 && w->memory_bytes > 0 && swap_escapes())
+        r = refuse_swap(w, &g, err);
+    for (size_t i = 0; i < g.n; i++)
+        part_done(&g.parts[i]);
+    return r;
 }
 
 int cgroup_make(const struct cgroup_wants *w, struct cgroup *ret, struct error *err)
@@ -282,7 +296,7 @@ int cgroup_enter(const struct cgroup *g, pid_t pid)
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < g->n; i++)
-        r = write_number(g->parts[i].fd, "cgroup.procs", (uint64_t)pid);
+        r = cgroup_file_write_number(g->parts[i].fd, "cgroup.procs", (uint64_t)pid);
     return r;
 }
 
@@ -343,6 +357,19 @@ static bool read_cpu(const struct cgroup *g, uint64_t *ret_us)
     return false;
 }
 
+static uint64_t read_peak(const struct cgroup_part *p)
+{
+    if (!p->unified)
+        return read_number(p->fd, "memory.max_usage_in_bytes");
+    const uint64_t peak = read_number(p->fd, "memory.peak"); /* from Linux 5.19 on */
+    if (peak > 0 || read_key(p->fd, "memory.events", "oom") == 0)
+        return peak;
+    /* It has stood at its own ceiling: at least that much it was. */
+    const uint64_t ceiling = read_number(p->fd, "memory.max"),
+                   now = read_number(p->fd, "memory.current");
+    return now > ceiling ? now : ceiling;
+}
+
 void cgroup_read(const struct cgroup *g, struct cgroup_use *ret)
 {
     const struct cgroup_part *p = part_with(g, CGROUP_MEMORY);
@@ -352,6 +379,6 @@ void cgroup_read(const struct cgroup *g, struct cgroup_use *ret)
     if (!p)
         return;
     ret->memory_bytes = read_number(p->fd, p->unified ? "memory.current" : "memory.usage_in_bytes");
-    ret->peak_bytes = read_number(p->fd, p->unified ? "memory.peak" : "memory.max_usage_in_bytes");
+    ret->peak_bytes = read_peak(p);
     ret->oom_kills = cgroup_oom_kills(g);
 }

@@ -77,7 +77,9 @@ void cgroup_end(struct cgroup *g);
 struct cgroup_use {
     bool has_cpu, has_memory; /* it is measured; otherwise the numbers are 0 */
     uint64_t cpu_us;
-    uint64_t memory_bytes, peak_bytes; /* peak 0: this kernel does not tell */
+    /* peak 0: it is not known. Before Linux 5.19 cgroup v2 does not tell: what it was at least,
+     * once the group's own ceiling was reached. */
+    uint64_t memory_bytes, peak_bytes;
     uint64_t oom_kills;
 };
 

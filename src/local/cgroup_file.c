@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,4 +28,12 @@ int cgroup_file_write(int fd, const char *name, const char *text)
 
     /* One write: what the kernel takes is what it gets in one. */
     return file < 0 || write(file, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+int cgroup_file_write_number(int fd, const char *name, uint64_t value)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64, value);
+    return cgroup_file_write(fd, name, text);
 }

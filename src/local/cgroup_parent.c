@@ -57,32 +57,49 @@ static int chain_open(const struct cgroup_place *place, struct chain *ret)
     }
 }
 
-static bool v1_has_ceiling(int fd, unsigned controllers)
+/* Whether the text of a file is that of a ceiling; what cannot be read is taken for one. */
+static bool is_ceiling(int fd, const char *file, bool (*judge)(char *text))
 {
     char text[64];
-    uint64_t bytes;
+    int r = cgroup_file_read(fd, file, text, sizeof text);
 
-    if (controllers & CGROUP_BIT(CGROUP_MEMORY) &&
-        cgroup_file_read(fd, "memory.limit_in_bytes", text, sizeof text) == 0) {
-        text[strcspn(text, "\n")] = '\0';
-        if (parse_u64(text, 0, UINT64_MAX, &bytes) == 0 && bytes < V1_UNLIMITED)
-            return true;
-    }
-    return controllers & CGROUP_BIT(CGROUP_CPU) &&
-           cgroup_file_read(fd, "cpu.cfs_quota_us", text, sizeof text) == 0 && text[0] != '-';
+    return r < 0 ? r != -ENOENT : judge(text);
 }
 
-/* Whether the group itself bounds what is in it: then nothing of it may be put elsewhere. */
-static bool has_ceiling(const struct cgroup_place *place, int fd, unsigned controllers)
+static bool v1_bytes(char *text)
 {
-    char text[64];
+    uint64_t bytes;
+
+    text[strcspn(text, "\n")] = '\0';
+    return parse_u64(text, 0, UINT64_MAX, &bytes) == 0 && bytes < V1_UNLIMITED;
+}
+
+static bool v1_quota(char *text)
+{
+    return text[0] != '-';
+}
+
+/* Of cpuset and io no ceiling is an empty text. */
+static bool v2_any(char *text)
+{
+    return text[0] != '\0' && text[0] != '\n' && strncmp(text, "max", 3) != 0;
+}
+
+/* Whether the group itself bounds what is in it: then nothing of it may be put elsewhere. Whatever
+ * controllers are wanted, others that are in the same hierarchy would be left as well. */
+static bool has_ceiling(const struct cgroup_place *place, int fd)
+{
+    static const char *const files[] = {"memory.max",       "memory.high", "memory.swap.max",
+                                        "memory.swap.high", "cpu.max",     "cpuset.cpus",
+                                        "cpuset.mems",      "io.max"};
 
     if (!place->unified)
-        return v1_has_ceiling(fd, controllers);
-    return (cgroup_file_read(fd, "memory.max", text, sizeof text) == 0 &&
-            strncmp(text, "max", 3) != 0) ||
-           (cgroup_file_read(fd, "cpu.max", text, sizeof text) == 0 &&
-            strncmp(text, "max", 3) != 0);
+        return is_ceiling(fd, "memory.limit_in_bytes", v1_bytes) ||
+               is_ceiling(fd, "cpu.cfs_quota_us", v1_quota);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+        if (is_ceiling(fd, files[i], v2_any))
+            return true;
+    return false;
 }
 
 static int may_write(int fd, const char *name)
@@ -90,24 +107,32 @@ static int may_write(int fd, const char *name)
     return faccessat(fd, name, W_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
-/* The first controller that the words of @file do not have, or CGROUP_CONTROLLER__MAX. */
-static enum cgroup_controller missing_in(int fd, const char *file, unsigned controllers)
+/* Whether the words of @file have all controllers: 0; -ENODEV: not @ret_lacking; or -errno. */
+static int has_all(int fd, const char *file, unsigned controllers,
+                   enum cgroup_controller *ret_lacking)
 {
     char words[TEXT_BYTES];
+    int r = cgroup_file_read(fd, file, words, sizeof words);
 
-    (void)cgroup_file_read(fd, file, words, sizeof words);
-    for (enum cgroup_controller i = 0; i < CGROUP_CONTROLLER__MAX; i++)
+    for (enum cgroup_controller i = 0; r == 0 && i < CGROUP_CONTROLLER__MAX; i++)
         if (i != CGROUP_ACCOUNT && controllers & CGROUP_BIT(i) &&
-            !cgroup_has_word(words, cgroup_controller_name(i)))
-            return i;
-    return CGROUP_CONTROLLER__MAX;
+            !cgroup_has_word(words, cgroup_controller_name(i))) {
+            *ret_lacking = i;
+            r = -ENODEV;
+        }
+    return r;
+}
+
+/* Whether it is the host's root group, which has no type. */
+static bool is_root(int fd)
+{
+    return faccessat(fd, "cgroup.type", F_OK, 0) < 0 && errno == ENOENT;
 }
 
 /* Whether groups of sandboxes can be made in the one at @fd: 0 or a negative errno. */
 static int judge(const struct cgroup_place *place, int fd, unsigned controllers,
                  enum cgroup_controller *ret_lacking)
 {
-    enum cgroup_controller lacking = CGROUP_CONTROLLER__MAX;
     char text[64];
     int r = may_write(fd, ".");
 
@@ -115,21 +140,17 @@ static int judge(const struct cgroup_place *place, int fd, unsigned controllers,
         return r;
     /* To move a process takes the right to write cgroup.procs of the nearest group above both. */
     r = may_write(fd, "cgroup.procs");
+    if (r == 0)
+        r = has_all(fd, "cgroup.controllers", controllers, ret_lacking);
     if (r < 0)
         return r;
-    lacking = missing_in(fd, "cgroup.controllers", controllers);
-    if (lacking != CGROUP_CONTROLLER__MAX) {
-        *ret_lacking = lacking;
-        return -ENODEV;
-    }
-    lacking = missing_in(fd, "cgroup.subtree_control", controllers);
-    if (lacking == CGROUP_CONTROLLER__MAX)
-        return 0;
-    *ret_lacking = lacking;
-    /* It has to be switched on here. Only the host's root group, which has no type, may have
-     * processes of its own then. */
-    if (cgroup_file_read(fd, "cgroup.type", text, sizeof text) == 0 &&
-        cgroup_file_read(fd, "cgroup.procs", text, sizeof text) == 0 && text[0] != '\0')
+    r = has_all(fd, "cgroup.subtree_control", controllers, ret_lacking);
+    if (r != -ENODEV)
+        return r;
+    /* It has to be switched on here. Only the host's root group may have processes of its own
+     * then. */
+    if (!is_root(fd) && cgroup_file_read(fd, "cgroup.procs", text, sizeof text) == 0 &&
+        text[0] != '\0')
         return -EBUSY;
     return may_write(fd, "cgroup.subtree_control");
 }
@@ -141,6 +162,19 @@ static void set_folder(const struct cgroup_place *place, size_t length, struct c
 
     if (n < 0 || (size_t)n >= sizeof ret->folder)
         (void)snprintf(ret->folder, sizeof ret->folder, "%s", place->mount);
+}
+
+/* What the highest group has not, no delegation gives. */
+static int judge_highest(const struct cgroup_place *place, int fd, unsigned controllers,
+                         struct cgroup_parent *ret)
+{
+    int r = has_all(fd, "cgroup.controllers", controllers, &ret->lacking);
+
+    if (r == -ENODEV)
+        ret->why = is_root(fd) ? CGROUP_WHY_KERNEL : CGROUP_WHY_OUTSIDE;
+    if (r < 0)
+        set_folder(place, 0, ret);
+    return r;
 }
 
 /* Which refusal tells more: "not yours" is said of every group above one's own. */
@@ -157,14 +191,17 @@ int cgroup_parent_open(const struct cgroup_place *place, unsigned controllers,
     int r, told = 0;
 
     ret->fd = -EBADF;
+    ret->why = CGROUP_WHY_CODE;
     ret->lacking = controllers & CGROUP_BIT(CGROUP_MEMORY) ? CGROUP_MEMORY
                    : controllers & CGROUP_BIT(CGROUP_CPU)  ? CGROUP_CPU
                                                            : CGROUP_ACCOUNT;
     set_folder(place, strlen(place->own), ret);
     r = chain_open(place, &c);
+    if (r == 0 && place->unified)
+        r = judge_highest(place, c.fds[0], controllers, ret);
     if (r < 0)
         return r;
-    for (top = c.n - 1; top > 0 && !has_ceiling(place, c.fds[top], controllers); top--)
+    for (top = c.n - 1; top > 0 && !has_ceiling(place, c.fds[top]); top--)
         ;
     for (size_t i = top; i < c.n; i++) {
         enum cgroup_controller lacking = ret->lacking;

@@ -156,9 +156,9 @@ static int open_toolsets(const struct serving *s, struct error *err)
         struct atoll_op *op = atoll_toolset_open(s->o->toolsets[i]);
 
         r = op ? atoll_wait(op, ATOLL_FOREVER) : -ENOMEM;
-        if (r == 0)
+        if (op)
             tell_log(s, op);
-        else
+        if (r < 0)
             r = take_error(op, err);
         atoll_op_free(op);
     }
@@ -267,9 +267,9 @@ static int close_toolsets(struct serving *s, bool publish, struct error *err)
         struct atoll_op *op = atoll_toolset_close(o->toolsets[i], publish && promises(s, i));
         int r = op ? atoll_wait(op, ATOLL_FOREVER) : -ENOMEM;
 
-        if (r == 0)
+        if (op)
             tell_log(s, op);
-        else if (ret == 0)
+        if (r < 0 && ret == 0)
             ret = take_error(op, err);
         atoll_op_free(op);
     }

@@ -15,6 +15,7 @@ struct close_op {
     struct atoll_op op;
     struct atoll_toolset *t; /* NULL: it is done */
     bool succeeded;
+    bool unopened;          /* the run had not begun, so that it has left nothing */
     struct atoll_op *inner; /* what is awaited; owned */
     struct loop_timer step; /* set off when that is done … */
     void (*then)(struct close_op *c);
@@ -133,13 +134,14 @@ static void released(struct releasing *r)
     finish(c);
 }
 
-/* A sandbox that ended, or whose lease another attempt has, needs no letting go. */
+/* A sandbox that ended, or whose lease another attempt has, needs no letting go. One whose backend
+ * program is gone may stand, and bears the holder's name still. */
 static void release_sandbox(struct close_op *c)
 {
     struct atoll_toolset *t = c->t;
     char text[1024];
 
-    if (t->sb) {
+    if (release_due(t)) {
         c->releasing =
             (struct releasing){.t = t, .owner = c, .done = released, .pause_us = RELEASE_PAUSE_US};
         releasing_start(&c->releasing);
@@ -275,7 +277,7 @@ static void publish(struct close_op *c)
         remove_sandbox(c);
         return;
     }
-    if (!t->sb) {
+    if (!t->sb || c->unopened) {
         nothing_to_export(c, &s->exports);
         remove_sandbox(c);
         return;
@@ -294,21 +296,30 @@ void close_continue(struct atoll_toolset *t)
     publish((struct close_op *)t->closing);
 }
 
-/* A sandbox that is being made is waited for: it has to be removed. */
+/* A sandbox that is being made is waited for: it has to be removed. So is the end of an open. */
 static void settled(struct close_op *c)
 {
     struct atoll_toolset *t = c->t;
 
     atoll_op_free(TAKE_PTR(c->inner));
-    if (t->making)
+    if (t->making || t->opening)
         return;
-    /* What goes on in the background would change files while they are copied. */
-    if (c->succeeded && t->spec.spec.toolset.exports.n > 0)
+    /* What goes on in the background would change files while they are copied, or under the next
+     * holder's hands. */
+    if (t->attached || (c->succeeded && t->spec.spec.toolset.exports.n > 0))
         c->inner = processes_take(t);
     if (c->inner)
         op_await(c->inner, &c->step);
     else
         publish(c);
+}
+
+void close_opened(struct atoll_toolset *t)
+{
+    struct close_op *c = (struct close_op *)t->closing;
+
+    if (c->then) /* otherwise it has only just given the open up */
+        soon(c, settled);
 }
 
 /* What has begun is ended with all its processes, so that nothing changes files any more. */
@@ -420,10 +431,11 @@ struct atoll_op *atoll_toolset_close(struct atoll_toolset *t, bool succeeded)
     c->t = t;
     c->succeeded = succeeded;
     c->step = (struct loop_timer){.name = "close", .owner = c, .due = step};
-    if (t->state == TOOLSET_OPENING)
+    t->closing = &c->op;
+    c->unopened = t->state == TOOLSET_OPENING;
+    if (c->unopened)
         op_give_up(t->opening, ECANCELED);
     t->state = TOOLSET_CLOSING;
-    t->closing = &c->op;
     end_calls(c);
     return &c->op;
 }

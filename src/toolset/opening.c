@@ -14,6 +14,9 @@
 #include "toolset/toolset.h"
 #include "base/guards.h"
 
+/* How long an attach that was given up may take to tell what it has taken, and then a release. */
+#define UNDO_US UINT64_C(5000000)
+
 struct open_op {
     struct atoll_op op;
     struct atoll_toolset *t; /* NULL: it is done */
@@ -25,19 +28,56 @@ struct open_op {
     struct string_list warnings, notes;
 };
 
+/* --- what was taken --- */
+
+/* An attach that could not take back what it had written has failed as if it held. */
+static void keep_left(struct open_op *o)
+{
+    if (lease_opening_left(o->inner))
+        o->t->attached = o->t->stays_held = true;
+}
+
+static void take_handle(struct open_op *o)
+{
+    struct atoll_toolset *t = o->t;
+    const struct atoll_attached *a = atoll_op_attached(o->inner);
+
+    t->sb = atoll_op_sandbox(o->inner);
+    t->generation = a ? a->generation : t->lease;
+    t->attached = a;
+    if (a)
+        o->attach = TAKE_PTR(o->inner);
+}
+
+/* Whatever the attach has come to: what it has taken is the toolset's now. */
+static void take_what_there_is(struct open_op *o)
+{
+    op_give_up(o->inner, ECANCELED);
+    if (atoll_op_error(o->inner))
+        keep_left(o);
+    else
+        take_handle(o);
+}
+
 /* --- the end of it --- */
 
-/* Return: the operation's end; it is not touched any more. */
+/* The operation's end; it is not touched any more. A close goes on with what was taken. */
 static void leave(struct open_op *o, enum toolset_state state)
 {
     struct atoll_toolset *t = o->t;
 
-    loop_at(&o->op.a->loop, &o->step, CLOCK_NEVER);
+    if (t->closing && o->inner && !t->sb)
+        take_what_there_is(o);
+    loop_at(&o->op.a->loop, &o->step, CLOCK_NEVER); /* what was given up has set it off */
     atoll_op_free(TAKE_PTR(o->inner));
     atoll_op_free(TAKE_PTR(o->attach));
     releasing_stop(&o->releasing);
     o->t = NULL;
     t->opening = NULL;
+    if (t->closing) {
+        close_opened(t);
+        return;
+    }
     t->state = state;
     if (state != TOOLSET_CLOSED)
         return;
@@ -55,7 +95,20 @@ static void finish_failed(struct open_op *o)
 
 static void released(struct releasing *r)
 {
-    finish_failed(r->owner);
+    struct open_op *o = r->owner;
+
+    if (r->warning)
+        (void)string_list_add(&o->warnings, r->warning);
+    if (r->note)
+        (void)string_list_add(&o->notes, r->note);
+    finish_failed(o);
+}
+
+static void release(struct open_op *o)
+{
+    o->releasing =
+        (struct releasing){.t = o->t, .owner = o, .done = released, .pause_us = RELEASE_PAUSE_US};
+    releasing_start(&o->releasing);
 }
 
 /* Whatever the reason: a run that cannot have its sandbox cannot begin. */
@@ -64,13 +117,10 @@ static void fail(struct open_op *o, const struct error *err)
     o->failure = *err;
     o->failure.cls = ERROR_TERMINAL;
     toolset_mask_error(o->t, &o->failure);
-    if (!o->t->attached || !o->t->sb) {
+    if (release_due(o->t))
+        release(o);
+    else
         finish_failed(o);
-        return;
-    }
-    o->releasing =
-        (struct releasing){.t = o->t, .owner = o, .done = released, .pause_us = RELEASE_PAUSE_US};
-    releasing_start(&o->releasing);
 }
 
 static void succeed(struct open_op *o)
@@ -92,6 +142,7 @@ static void fail_inner(struct open_op *o)
     const struct atoll_toolset *t = o->t;
     struct error err;
 
+    keep_left(o);
     toolset_take_error(t, atoll_op_error(o->inner), ERROR_TERMINAL, &err);
     (void)error_context(&err, "cannot use sandbox '%.100s'", t->attach_to);
     fail(o, &err);
@@ -262,21 +313,46 @@ static void await(struct open_op *o, struct atoll_op *op)
 static void reached(struct open_op *o)
 {
     struct atoll_toolset *t = o->t;
-    const struct atoll_attached *a = atoll_op_attached(o->inner);
+    const struct atoll_attached *a;
 
-    t->sb = atoll_op_sandbox(o->inner);
-    t->generation = a ? a->generation : t->lease;
-    t->attached = a;
-    if (a) {
-        o->attach = TAKE_PTR(o->inner);
-        if (a->warning)
-            tell(o, &o->warnings, "sandbox '%s': %.800s", t->attach_to, a->warning);
-        if (keep_workdir(t, a->workdir) < 0) {
-            fail_memory(o);
-            return;
-        }
+    take_handle(o);
+    a = o->attach ? atoll_op_attached(o->attach) : NULL;
+    if (a && a->warning)
+        tell(o, &o->warnings, "sandbox '%s': %.800s", t->attach_to, a->warning);
+    if (a && keep_workdir(t, a->workdir) < 0)
+        fail_memory(o);
+    else
+        await(o, inspect_with_env(t->sb));
+}
+
+/* --- giving it up --- */
+
+/* What was taken is given back before it is done; a close does that by itself. */
+static void undo(struct open_op *o)
+{
+    if (o->t->closing || !release_due(o->t)) {
+        finish_failed(o);
+        return;
     }
-    await(o, inspect_with_env(t->sb));
+    atoll_op_free(TAKE_PTR(o->inner)); /* it asked what the sandbox is */
+    loop_at(&o->op.a->loop, &o->step, clock_after_us(UNDO_US));
+    if (!o->releasing.t)
+        release(o);
+}
+
+/* The attach is over, or the time in which it, or then the release, should have been. */
+static void go_on_undoing(struct open_op *o)
+{
+    if (o->releasing.t) {
+        tell(o, &o->warnings,
+             "sandbox '%s' on backend '%s' could not be released in time, and '%.200s' may be left "
+             "as its holder",
+             o->t->attach_to, o->t->backend, toolset_holder(o->t));
+        finish_failed(o);
+        return;
+    }
+    take_what_there_is(o);
+    undo(o);
 }
 
 static int step(struct loop *l, struct loop_timer *timer)
@@ -284,7 +360,9 @@ static int step(struct loop *l, struct loop_timer *timer)
     struct open_op *o = timer->owner;
 
     (void)l;
-    if (o->t->sb)
+    if (o->op.given_up)
+        go_on_undoing(o);
+    else if (o->t->sb)
         asked(o);
     else if (atoll_op_error(o->inner))
         fail_inner(o);
@@ -323,16 +401,40 @@ static void reach(struct open_op *o)
 
 /* --- the operation --- */
 
+/* An attach that is under way may have taken the lease already. */
+static bool attaches(const struct open_op *o)
+{
+    return !o->t->sb && !o->releasing.t && o->t->lease == 0 && o->t->spec.spec.toolset.attach_to;
+}
+
 static bool open_cancel(struct atoll_op *op)
 {
-    leave((struct open_op *)op, TOOLSET_CLOSED);
-    return true;
+    struct open_op *o = (struct open_op *)op;
+
+    if (!attaches(o))
+        undo(o);
+    else if (!o->inner->done)
+        loop_at(&op->a->loop, &o->step, clock_after_us(UNDO_US));
+    return !o->t;
+}
+
+void opening_abandon(struct atoll_toolset *t)
+{
+    struct open_op *o = (struct open_op *)t->opening;
+
+    if (!o)
+        return;
+    if (!o->op.given_up)
+        o->op.given_up = ECANCELED;
+    finish_failed(o);
 }
 
 static void open_release(struct atoll_op *op)
 {
     struct open_op *o = (struct open_op *)op;
 
+    if (o->t)
+        leave(o, TOOLSET_CLOSED);
     string_list_done(&o->warnings);
     string_list_done(&o->notes);
 }

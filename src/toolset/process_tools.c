@@ -143,8 +143,8 @@ static void leave_process(struct tool_call *c)
 /* What is shown, below a line that tells of what is not. Return: 0 or -ENOMEM. */
 static int show_output(struct tool_call *c, struct process *p, FILE *f)
 {
-    const struct truncate_caps caps = call_output_caps(c);
     char note[CALL_OUTPUT_NOTE_BYTES];
+    bool ceiling = false;
     _cleanup_free_ char *text = NULL, *shown = NULL;
     size_t len, skipped, from, shown_len;
     uint64_t dropped;
@@ -152,7 +152,7 @@ static int show_output(struct tool_call *c, struct process *p, FILE *f)
     if (news_take(p->news, &text, &len, &dropped) < 0)
         return -ENOMEM;
     skipped = dropped > 0 ? skip_partial_line(text, len) : 0;
-    if (truncate_output(text + skipped, len - skipped, &caps, &shown, &shown_len, &from) < 0)
+    if (call_show_output(c, text + skipped, len - skipped, &shown, &shown_len, &from, &ceiling) < 0)
         return -ENOMEM;
     dropped += skipped + from;
     if (dropped > 0)
@@ -160,8 +160,7 @@ static int show_output(struct tool_call *c, struct process *p, FILE *f)
     if (len == 0)
         (void)fputs(TEXT_NO_NEW_OUTPUT, f);
     (void)fwrite(shown, 1, shown_len, f);
-    call_output_shown(c, shown_len);
-    if (dropped > 0 && call_output_note(c, note))
+    if (dropped > 0 && call_output_note(c, ceiling, note))
         (void)fprintf(f, "%s%s", shown_len > 0 ? "\n" : "", note);
     call_fact(c, "output", json_stringn(shown, shown_len));
     call_fact(c, "dropped_bytes", json_integer((json_int_t)dropped));

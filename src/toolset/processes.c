@@ -135,6 +135,7 @@ static int over(struct loop *l, struct loop_timer *timer)
 
     (void)l;
     p->ended = true;
+    provision_life(p->t, atoll_op_left_us(p->op));
     (void)news_end(p->news);
     take_out(&all->running, p);
     append(&all->ended, p);

@@ -77,6 +77,26 @@ void provision_drop(struct atoll_toolset *t)
     t->ends_us = CLOCK_NEVER;
 }
 
+/* A keeper takes its sandbox along when it goes; without a backend's program that stands. */
+static bool may_stand(const struct atoll_toolset *t)
+{
+    return !t->sb->local && !t->sb->session.ended;
+}
+
+static void end_out_of_reach(struct atoll_toolset *t)
+{
+    const struct session *s = &t->sb->session;
+    bool why = s->state == SESSION_OVER;
+
+    (void)error_set(&t->over, ERROR_TERMINAL, ESHUTDOWN,
+                    "sandbox '%.128s' was lost%s%.400s%s, and a run that did not make it cannot "
+                    "replace it",
+                    atoll_sandbox_id(t->sb), why ? " (" : "", why ? s->error.message : "",
+                    why ? ")" : "");
+    (void)error_remedy(&t->over, "Run again if it still stands, or create another one, and attach "
+                                 "to that");
+}
+
 /* Not one that another could replace: nobody would know that it is another. */
 static void end_attached(struct atoll_toolset *t)
 {
@@ -105,6 +125,15 @@ static void end_fenced(struct atoll_toolset *t)
                                  "holder's name of their own");
 }
 
+static void end_of_means(struct atoll_toolset *t)
+{
+    (void)error_set(&t->over, ERROR_TERMINAL, ESHUTDOWN,
+                    "sandbox '%.128s' on backend '%s' has ended: it has cost all that it may",
+                    atoll_sandbox_id(t->sb), t->backend);
+    (void)error_remedy(&t->over, "Raise backend.max_cost for runs that need more");
+    t->spent = true;
+}
+
 static void end_of_life(struct atoll_toolset *t)
 {
     bool idle = t->sb->session.ended_by == ENDED_IDLE;
@@ -121,12 +150,17 @@ void provision_lost(struct atoll_toolset *t)
 {
     const struct session *s = &t->sb->session;
 
+    t->stays_held = t->attached && may_stand(t); /* the close takes its holder out */
     if (provision_fenced(t))
         end_fenced(t);
+    else if (t->attach_to && may_stand(t))
+        end_out_of_reach(t);
     else if (t->attach_to)
         end_attached(t);
     else if (s->ended && (s->ended_by == ENDED_LIFETIME || s->ended_by == ENDED_IDLE))
         end_of_life(t);
+    else if (s->ended && s->ended_by == ENDED_COST)
+        end_of_means(t);
     else
         t->replaced = true;
     provision_drop(t);
@@ -134,7 +168,7 @@ void provision_lost(struct atoll_toolset *t)
 
 bool provision_renew(struct atoll_toolset *t)
 {
-    if (t->over.code == 0 || t->attach_to)
+    if (t->over.code == 0 || t->attach_to || t->spent)
         return false;
     t->over = (struct error)ERROR_INIT;
     return true;
@@ -196,8 +230,7 @@ void provision_make(struct atoll_toolset *t)
 
 void provision_stop(struct atoll_toolset *t)
 {
-    if (t->opening)
-        op_give_up(t->opening, ECANCELED);
+    opening_abandon(t);
     if (t->making) {
         loop_at(&t->a->loop, &t->made, CLOCK_NEVER);
         atoll_op_free(TAKE_PTR(t->making));

@@ -2,7 +2,7 @@
 /*
  * Giving the lease of a sandbox back at the end of a run: up to three attempts, a second apart. A
  * keeper frees it anyway when the connection closes; with a backend that has tags in the place of a
- * lease nobody else does.
+ * lease nobody else does. So where its program is gone an attempt starts that again.
  */
 #pragma once
 
@@ -15,16 +15,23 @@ enum { RELEASE_ATTEMPTS = 3 };
 
 struct releasing {
     /* Set by the caller. */
-    struct atoll_toolset *t; /* its sandbox is there, and stays so until @done */
+    struct atoll_toolset *t; /* with release_due(); its handle, if any, stays until @done */
     void (*done)(struct releasing *r);
     void *owner;
     uint64_t pause_us; /* between two attempts */
 
-    struct atoll_op *inner; /* what is awaited; owned */
+    struct atoll_sandbox *again; /* a later handle, by the id alone; owned */
+    struct atoll_op *inner;      /* what is awaited; owned */
     struct loop_timer step;
     unsigned attempts;
     char *warning, *note; /* what is to be told of it, masked; NULL: nothing; owned */
 };
+
+/** release_due() - whether the run has taken what it is to give back */
+static inline bool release_due(const struct atoll_toolset *t)
+{
+    return t->attached && (t->sb || t->stays_held);
+}
 
 /** releasing_start() - begin; @done is called from the loop, and never from within */
 void releasing_start(struct releasing *r);

@@ -109,6 +109,7 @@ struct shown_output {
     char *text; /* masked, decoded, cut; owned; NULL: the command wrote nothing */
     size_t len;
     uint64_t dropped; /* bytes that the command wrote in front of it */
+    bool ceiling;     /* some of these are for the ceiling of the run's output */
     bool replaced;    /* U+FFFD stands in it for bytes that are no UTF-8 */
 };
 
@@ -137,7 +138,6 @@ static size_t written_before(const char *written, size_t len, const char *text, 
 /* Return: 0, with what is in @ret the caller's in any case; or -ENOMEM. */
 static int show_stream(struct tool_call *c, int stream, struct shown_output *ret)
 {
-    const struct truncate_caps caps = call_output_caps(c);
     _cleanup_free_ char *masked = NULL, *text = NULL;
     uint64_t dropped = exec_dropped(c->inner, stream);
     size_t len = 0, plain = 0, size = 0, skipped = 0, from;
@@ -150,9 +150,9 @@ static int show_stream(struct tool_call *c, int stream, struct shown_output *ret
         return -ENOMEM;
     if (dropped > 0)
         skipped = skip_partial_line(text, len);
-    if (truncate_output(text + skipped, len - skipped, &caps, &ret->text, &ret->len, &from) < 0)
+    if (call_show_output(c, text + skipped, len - skipped, &ret->text, &ret->len, &from,
+                         &ret->ceiling) < 0)
         return -ENOMEM;
-    call_output_shown(c, ret->len);
     ret->replaced = !text_is_utf8(masked, plain) &&
                     memmem(ret->text, ret->len, SHOWN_REPLACEMENT, strlen(SHOWN_REPLACEMENT));
     ret->dropped = dropped + written_before(bytes, size, text, skipped + from);
@@ -282,7 +282,8 @@ static int compose(struct tool_call *c, const struct shown_output *out,
         return -ENOMEM;
     if (exec_held(c->inner))
         add_note(f, &first_note, TEXT_NOTE_HELD);
-    if ((out->dropped > 0 || err->dropped > 0) && call_output_note(c, note))
+    if ((out->dropped > 0 || err->dropped > 0) &&
+        call_output_note(c, out->ceiling || err->ceiling, note))
         add_note(f, &first_note, note);
     if (c->t->replaced) {
         add_note(f, &first_note, TEXT_NOTE_REPLACED);

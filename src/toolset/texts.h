@@ -234,12 +234,12 @@ enum { TEXT_LIST_ENTRIES_MAX = 40 };
 #define TEXT_NOTE_POLICY_UNKNOWN                                                                   \
     "[the network policy was changed; test what you need before you rely on it]"
 
-/* The first line of an output that lost its beginning. */
 /* Behind the answer of a command whose output was cut by the ceiling of the run: SIZE. */
 #define TEXT_NOTE_RUN_OUTPUT                                                                       \
     "[of all output of this session %s may be shown, and that is used up: have commands write to " \
     "files, and read what matters]"
 
+/* The first line of an output that lost its beginning. */
 #define TEXT_EARLIER_TRUNCATED "[... earlier output truncated]"
 
 /* --- Results of the other tools --- */

@@ -94,8 +94,9 @@ struct atoll_toolset {
     char *attach_to; /* the sandbox that is used; NULL: its own */
     char *holder;    /* as atoll_toolset_options.holder; NULL: the owner */
     uint64_t keep_us;
-    uint32_t lease;      /* as atoll_toolset_options.lease */
-    bool attached;       /* this run has taken a lease, and gives it back */
+    uint32_t lease;  /* as atoll_toolset_options.lease */
+    bool attached;   /* this run has taken a lease, and gives it back */
+    bool stays_held; /* … and has no handle any more, while the holder may stand in the tags */
     uint32_t generation; /* by which the sandbox in use is acted on; 0: none, or tags */
     char backend[BACKEND_NAME_BYTES_MAX + 1];
     char *id;
@@ -113,6 +114,7 @@ struct atoll_toolset {
     uint64_t ends_us;            /* CLOCK_MONOTONIC; CLOCK_NEVER */
     bool replaced;               /* it was lost, and no answer has told of that yet */
     struct error over;           /* why no call can go on; code 0: calls can */
+    bool spent;                  /* since the sandbox has cost all that it may */
     struct processes *processes; /* of the sandbox in use; NULL: none; owned */
 
     struct tool_call *calls, **last; /* in the order in which they were started */
@@ -172,6 +174,7 @@ void provision_lost(struct atoll_toolset *t);
 /**
  * provision_renew() - let calls go on after the end of an own sandbox's life, with another one
  *
+ * Not after one that has cost all that it may: the next would cost as much once more.
  * Return: whether that was what kept them from it.
  */
 bool provision_renew(struct atoll_toolset *t);
@@ -194,7 +197,7 @@ bool provision_little_left(const struct atoll_toolset *t);
 /** provision_left_us() - of the sandbox's life; UINT64_MAX: no end is known */
 uint64_t provision_left_us(const struct atoll_toolset *t);
 
-/** provision_stop() - give up opening and making; what is made by then is removed */
+/** provision_stop() - give up opening and making, at once; what is made by then is removed */
 void provision_stop(struct atoll_toolset *t);
 
 /* --- call.c --- */
@@ -263,16 +266,25 @@ bool call_path_fits(struct tool_call *c);
 /** call_caps() - what an answer may hold */
 struct truncate_caps call_caps(const struct tool_call *c);
 
-/** call_output_caps() - what it may hold of a command's output: also what is left of the run's */
-struct truncate_caps call_output_caps(const struct tool_call *c);
-
-/** call_output_shown() - @n bytes of a command's output are in an answer */
-void call_output_shown(struct tool_call *c, size_t n);
+/**
+ * call_show_output() - truncate_output() of a command's output to what an answer may hold of it
+ * @ret_ceiling: set to true if more would be shown but for the ceiling of the run's output
+ *
+ * What is shown counts towards that ceiling.
+ */
+int call_show_output(struct tool_call *c, const char *text, size_t len, char **ret, size_t *ret_len,
+                     size_t *ret_from, bool *ret_ceiling);
 
 enum { CALL_OUTPUT_NOTE_BYTES = 192 };
 
-/** call_output_note() - whether the run's ceiling is used up, and the words for that */
-bool call_output_note(const struct tool_call *c, char ret[static CALL_OUTPUT_NOTE_BYTES]);
+/**
+ * call_output_note() - the words for an output that lost its beginning to the run's ceiling
+ * @ceiling: as call_show_output() told
+ *
+ * Return: whether it did, or would by now.
+ */
+bool call_output_note(const struct tool_call *c, bool ceiling,
+                      char ret[static CALL_OUTPUT_NOTE_BYTES]);
 
 /* --- the tools --- */
 
@@ -318,10 +330,18 @@ void processes_end(struct atoll_toolset *t);
  */
 struct atoll_op *processes_take(struct atoll_toolset *t);
 
+/* --- opening.c --- */
+
+/** opening_abandon() - end an open that is under way, without giving back what it has taken */
+void opening_abandon(struct atoll_toolset *t);
+
 /* --- close.c --- */
 
 /** close_note() - as atoll_toolset_note() for a close; NULL for any other operation */
 const char *close_note(const struct atoll_op *op, size_t i);
+
+/** close_opened() - the open, which the close has given up, is over */
+void close_opened(struct atoll_toolset *t);
 
 /** close_continue() - creation, which the close has waited for, is over */
 void close_continue(struct atoll_toolset *t);

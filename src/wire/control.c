@@ -232,10 +232,16 @@ const char *exit_reason_name(uint32_t reason)
     static const char *const names[] = {
         [REASON_EXITED] = "exited", [REASON_TIMEOUT] = "timeout",   [REASON_OOM] = "oom",
         [REASON_KILLED] = "killed", [REASON_LIFETIME] = "lifetime", [REASON_ERROR] = "error",
+        [REASON_COST] = "cost",
     };
     _Static_assert(ARRAY_SIZE(names) == REASON__MAX, "a reason has no name");
 
     return reason < REASON__MAX ? names[reason] : "error";
+}
+
+uint32_t exit_reason_for(uint32_t reason, uint32_t minor)
+{
+    return reason == REASON_COST && minor < 3 ? REASON_KILLED : reason;
 }
 
 void hello_encode(struct writer *w, const struct hello *x)
@@ -458,11 +464,16 @@ const char *ended_by_name(uint32_t by)
         [ENDED_DESTROYED] = "destroyed", [ENDED_LIFETIME] = "lifetime",
         [ENDED_IDLE] = "idle",           [ENDED_OOM] = "oom",
         [ENDED_KILLED] = "killed",       [ENDED_CALLER_DIED] = "caller_died",
-        [ENDED_ERROR] = "error",
+        [ENDED_ERROR] = "error",         [ENDED_COST] = "cost",
     };
     _Static_assert(ARRAY_SIZE(names) == ENDED__MAX, "an end has no name");
 
     return by < ENDED__MAX ? names[by] : "error";
+}
+
+uint32_t ended_by_for(uint32_t by, uint32_t minor)
+{
+    return by == ENDED_COST && minor < 3 ? ENDED_KILLED : by;
 }
 
 int number_decode(struct reader message, uint16_t tag, uint32_t *ret)

@@ -84,7 +84,8 @@ enum message_type {
     /* between a keeper and what runs inside only */
     MSG_READY = 64,  /* init runs */
     MSG_FAULT = 65,  /* a set-up step failed */
-    MSG_KILL = 66,   /* end every process of a command */
+    MSG_KILL = 66,   /* end every process of a command; with id 0 what commands that have ended left
+                      * behind, of the number in it on, but for detached ones */
     MSG_KILLED = 67, /* it is done, or could not be */
     MSG_GO = 68,     /* ids are mapped; with descriptors of mounts that needed the keeper */
 
@@ -343,6 +344,7 @@ enum exit_reason {
     REASON_KILLED,
     REASON_LIFETIME,
     REASON_ERROR,
+    REASON_COST, /* since 1.3 */
     REASON__MAX,
 };
 
@@ -389,8 +391,11 @@ int exit_denial_next(struct reader *r, struct denial *ret);
 /** exit_denials_more() - how many more there were; 0 when it is not said */
 uint64_t exit_denials_more(struct reader message);
 
-/** exit_reason_name() - "exited", "timeout", "oom", "killed", "lifetime", "error" */
+/** exit_reason_name() - "exited", "timeout", "oom", "killed", "lifetime", "error", "cost" */
 const char *exit_reason_name(uint32_t reason);
+
+/** exit_reason_for() - @reason as a peer of version 1.@minor knows it; "killed" for a later one */
+uint32_t exit_reason_for(uint32_t reason, uint32_t minor);
 
 struct hello {
     uint32_t major, minor;
@@ -483,11 +488,18 @@ enum ended_by {
     ENDED_KILLED,
     ENDED_CALLER_DIED,
     ENDED_ERROR,
+    ENDED_COST, /* since 1.3 */
     ENDED__MAX,
 };
 
-/** ended_by_name() - "destroyed", "lifetime", "idle", "oom", "killed", "caller_died", "error" */
+/**
+ * ended_by_name() - "destroyed", "lifetime", "idle", "oom", "killed", "caller_died", "error",
+ * "cost"
+ */
 const char *ended_by_name(uint32_t by);
+
+/** ended_by_for() - @by as a peer of version 1.@minor knows it; "killed" for a later one */
+uint32_t ended_by_for(uint32_t by, uint32_t minor);
 
 /** number_decode() - the one number field @tag of a message; 0 or -EPROTO */
 int number_decode(struct reader message, uint16_t tag, uint32_t *ret);

@@ -42,20 +42,28 @@ size_t exported_report_size(const struct exported_report *x)
            text_size(x->digest) + text_size(x->message);
 }
 
+/* NULL when it is damaged, or longer than put_text() makes them. */
+static const char *text_of(const struct field *f)
+{
+    const char *text = field_string(f);
+
+    return text && strnlen(text, EXPORTED_TEXT_MAX) < EXPORTED_TEXT_MAX ? text : NULL;
+}
+
 /* Return: false when it is damaged. */
 static bool take(const struct field *f, struct exported_report *x)
 {
     switch (f->tag) {
     case TAG_PATH:
-        return (x->path = field_string(f)) != NULL;
+        return (x->path = text_of(f)) != NULL;
     case TAG_URL:
-        return (x->url = field_string(f)) != NULL;
+        return (x->url = text_of(f)) != NULL;
     case TAG_SIZE:
         return field_u64(f, &x->bytes);
     case TAG_DIGEST:
-        return (x->digest = field_string(f)) != NULL;
+        return (x->digest = text_of(f)) != NULL;
     case TAG_ERROR_MESSAGE:
-        return (x->message = field_string(f)) != NULL;
+        return (x->message = text_of(f)) != NULL;
     default:
         return true;
     }

@@ -17,12 +17,15 @@ struct exported_report {
     const char *message; /* why it failed, one sentence; NULL: it was published */
 };
 
-enum { EXPORTED_TEXT_MAX = 4096 }; /* of each text, with its NUL; longer ones are cut */
+enum { EXPORTED_TEXT_MAX = 4096 }; /* of each text, with its NUL */
 
+/** exported_report_encode() - longer texts are cut */
 void exported_report_encode(struct writer *w, const struct exported_report *x);
 
 /** exported_report_size() - bytes that exported_report_encode() needs */
 size_t exported_report_size(const struct exported_report *x);
+
+/** exported_report_decode() - 0 with views, or -EPROTO: also when a text is longer */
 int exported_report_decode(struct reader message, struct exported_report *ret);
 
 /**

@@ -153,6 +153,7 @@ static void try_exported(struct reader message)
     if (exported_report_decode(message, &x) < 0)
         return;
     check(x.path && x.url);
+    check(strlen(x.path) < EXPORTED_TEXT_MAX && strlen(x.url) < EXPORTED_TEXT_MAX);
     size_t room = exported_report_size(&x);
     uint8_t *buf = malloc(room);
     check(buf != NULL);

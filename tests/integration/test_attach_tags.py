@@ -2,6 +2,7 @@
 """Sharing a sandbox of a backend that has tags in the place of leases: read, compared, written, read back."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -254,8 +255,31 @@ class Holding(Tags):
         done = self.atoll("hold", sandbox, "--owner", "a/b", "--holder", "u", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"held by 't', and 'u' asked for it", done.stderr)
+        self.assertIn(b"if the holder has died, \"atoll hold ID --owner OWNER --holder 't' -- true\"", done.stderr)
         self.assertEqual(self.atoll("hold", sandbox, "--owner", "a/b", "--holder", "t", "--", "true").returncode, 0)
         self.assertIsNone(self.tag(sandbox, "airflow_holder"))
+
+    def test_a_time_to_keep_it_for_is_refused(self):
+        sandbox = self.create()
+        before = self.tags(sandbox)
+        done = self.atoll("hold", sandbox, "--owner", "a/b", "--keep", "1m", "--", "touch", str(self.folder() / "marker"))
+        self.assertEqual(done.returncode, 125)
+        for words in (b"cannot be kept for a time", b"tags and no lease", b"--keep"):
+            self.assertIn(words, done.stderr)
+        self.assertEqual(self.tags(sandbox), before)
+
+    def test_its_command_need_not_hold_it_once_more(self):
+        sandbox = self.create()
+        script = f"{ATOLL} hold $ATOLL_SANDBOX --owner a/b -- true; echo $?; tr '\\0' '\\n' < {self.file(sandbox)} | grep holder"
+        done = self.atoll("hold", sandbox, "--owner", "a/b", "--", "sh", "-c", script)
+        self.assertEqual((done.returncode, done.stdout), (0, b"125\nairflow_holder=a/b\n"), done)
+        self.assertIn(b"has the lease already, as 'a/b'. Run COMMAND without atoll hold; unset ATOLL_LEASE if", done.stderr)
+
+    def test_others_are_not_refused_what_is_no_hold(self):
+        """As the manual says of tags."""
+        sandbox = self.create()
+        self.set(sandbox, airflow_holder="t")
+        self.assertEqual(self.atoll("exec", sandbox, "--", "echo", "in").stdout, b"in\n")
 
     def test_inspect_tells_who_has_it(self):
         sandbox = self.create()
@@ -275,6 +299,65 @@ class Holding(Tags):
         done = self.atoll("check", "--spec", str(spec), "--json")
         rows = {row["field"]: row["how"] for row in json.loads(done.stdout)["fields"]}
         self.assertEqual(rows["toolset.attach_to"], "attach: by tags, read back; not a lock")
+
+
+class LosingTheProgram(Tags):
+    """A run whose backend program is killed, while the sandbox stands."""
+
+    def kill_program(self):
+        killed = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                name, rest = path.read_text().partition("(")[2].rsplit(")", 1)
+            except OSError:  # it has ended meanwhile
+                continue
+            if name == "atoll-backend-f" and int(rest.split()[1]) == os.getpid() and rest.split()[0] != "Z":
+                os.kill(int(path.parent.name), signal.SIGKILL)
+                killed.append(name)
+        self.assertEqual(len(killed), 1)
+
+    def run_on(self, sandbox):
+        tools = self.context.toolset(None, {"toolset.attach_to": sandbox, "toolset.owner": "a/b"}, holder="t")
+        self.addCleanup(tools.free)
+        tools.open()
+        return tools
+
+    def test_the_holder_is_taken_out_all_the_same(self):
+        sandbox = self.create("--tag", "team=x")
+        before = self.tags(sandbox)
+        for called in (False, True):
+            tools = self.run_on(sandbox)
+            self.assertEqual(tools.call("run_command", command="echo in").text, "[stdout]\nin")
+            self.assertEqual(self.tag(sandbox, "airflow_holder"), "t")
+            self.kill_program()
+            if called:
+                with self.assertRaises(libatoll.AtollError) as caught:
+                    tools.call("run_command", command="true")
+                self.assertIn(f"'{sandbox}' was lost", str(caught.exception))
+            closing = tools.close(False)
+            self.assertEqual((closing.warnings, closing.notes, self.tags(sandbox)), ([], [], before))
+        self.attach(sandbox, holder="u")
+
+    def test_a_holder_that_cannot_be_taken_out_is_a_warning(self):
+        sandbox = self.create()
+        tools = self.run_on(sandbox)
+        self.kill_program()
+        os.environ["ATOLL_FOLDER_DIR"] = str(self.bin / "file")
+        (self.bin / "file").touch()
+        closing = tools.close(False)
+        os.environ["ATOLL_FOLDER_DIR"] = str(self.folders)
+        self.assertEqual(closing.notes, [])
+        self.assertIn("'t' is left as its holder", closing.warnings[0])
+        self.assertEqual(self.tag(sandbox, "airflow_holder"), "t")
+
+    def test_a_sandbox_that_is_gone_by_then_is_a_line_in_the_log(self):
+        sandbox = self.create()
+        tools = self.run_on(sandbox)
+        self.kill_program()
+        self.assertEqual(self.atoll("rm", "--force", sandbox).returncode, 0)
+        closing = tools.close(False)
+        self.assertEqual(closing.warnings, [])
+        self.assertIn("has ended, so nothing was to be released", closing.notes[0])
 
 
 class Misbehaving(Tags):

@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 import support
+from mcp_support import McpTest
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -20,7 +21,7 @@ def groups():
     return sorted(path for path in CGROUPS.glob("**/atoll/sandbox-*") if path.is_dir())
 
 
-class Ceilings(support.HeldTest):
+class Ceilings(support.HeldTest, McpTest):
     """A host on which control groups can be made."""
 
     def result_of(self, *arguments, status):
@@ -130,10 +131,37 @@ class Ceilings(support.HeldTest):
         spec.write_text("version: 1\nbackend:\n  prices: {cpu_hour: 3600, gib_hour: 1}\n  max_cost: 0.5\n")
         sandbox = self.create("--spec", str(spec))
         since = time.monotonic()
-        busy = self.atoll("exec", sandbox, "--", "sh", "-c", "while :; do :; done")
-        self.assertEqual(busy.status, 137, busy)
-        self.assertGreater(time.monotonic() - since, 0.3)
-        support.wait_for(lambda: sandbox not in self.listed(), "its end")
+        path = self.folder() / "result"
+        with open(self.state / sandbox / "events.jsonl", encoding="utf-8") as events:  # its folder goes with it
+            busy = self.atoll("exec", "--result", str(path), sandbox, "--", "sh", "-c", "while :; do :; done")
+            self.assertEqual(busy.status, 137, busy)
+            self.assertGreater(time.monotonic() - since, 0.3)
+            support.wait_for(lambda: sandbox not in self.listed(), "its end")
+            told = [json.loads(line) for line in events]
+        self.assertEqual(busy.err, b"atoll: sh: the sandbox has cost all that it may (backend.max_cost)\n")
+        result = json.loads(path.read_text())
+        support.json_schema.validate(result, support.json_schema.load("result"))
+        self.assertEqual((result["reason"], result["status"]), ("cost", 137))
+        self.assertEqual(told[-1]["by"], "cost")
+        self.assertEqual([e["reason"] for e in told if e["kind"] == "command" and e["event"] == "exited"], ["cost"])
+        for event in told:
+            support.json_schema.validate(event, support.json_schema.load("events"))
+        gone = self.atoll("exec", sandbox, "--", "true")
+        self.assert_refused(gone, "is gone")
+
+
+    def test_a_tool_is_not_given_another_sandbox_to_spend_on(self):
+        spec = self.folder() / "spec.yaml"
+        spec.write_text("version: 1\nbackend:\n  prices: {cpu_hour: 3600, gib_hour: 1}\n  max_cost: 0.3\n")
+        server = self.serve("--spec", str(spec))
+        server.initialize()
+        for command in ("while :; do :; done", "true"):
+            result = server.call("run_command", {"command": command})
+            text = result["content"][0]["text"]
+            self.assertTrue(result["isError"], text)
+            self.assertIn("has cost all that it may. Raise backend.max_cost", text)
+            self.assertNotIn("new, empty sandbox", text)
+            self.assertEqual(support.inits(), [])
 
 
 class NoGroups(support.SandboxTest):

@@ -208,6 +208,14 @@ class Extending(EndsTest):
         self.assertGreater(self.left(sandbox), 3000)
         self.good("rm", sandbox, "--owner", "team/report")
 
+    def test_a_sandbox_of_another_backend_cannot_be_extended(self):
+        env = {"PATH": f"{Path(ATOLL).parent}:{os.environ['PATH']}", "ATOLL_FOLDER_DIR": str(self.folder() / "folders")}
+        made = self.good("create", "--backend", "folder", "--open-network", "--owner", "a/b", env=env).decode().strip()
+        self.addCleanup(self.good, "rm", "--force", made, env=env)
+        for options in ((), ("--owner", "a/b")):
+            self.assert_refused(self.atoll("extend", made, "1h", *options, env=env), "backend 'folder'", "only the lifetime of one of local",
+                                "Create it with a longer --lifetime")
+
     def test_by_the_library(self):
         handle = self.handle(self.create("--lifetime", "100s"))
         self.assertTrue(3500 < handle.extend(3600) <= 3600)

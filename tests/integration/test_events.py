@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 import stat
 import subprocess
 import threading
@@ -147,6 +148,34 @@ class EventsTest(HeldTest):
         self.assertRegex(out, r"(?m)^[0-9-]{10} [0-9:]{8} refused tcp 192\.0\.2\.9:8080 command 1 \(.+\)$")
         self.assertRegex(out, r"(?m) refused dns absent\.test command 1 \(.+\)$")
 
+    def test_a_flood_is_counted_and_fills_no_file(self):
+        audit = self.folder() / "audit"
+        box = self.create("--lifetime", "120s", "--audit", str(audit), *ALLOWED)
+        done = self.atoll("exec", box, "--", PYTHON, "-c",
+                          "import socket, time\n"
+                          "u = socket.socket(2, socket.SOCK_DGRAM)\n"
+                          "for port in range(1000, 1500):\n"
+                          "    try:\n"
+                          "        u.sendto(b'x', ('192.0.2.9', port))\n"
+                          "    except OSError:\n"
+                          "        time.sleep(0.008)\n")  # slow enough for egress to tell of most
+        self.assertIn(b"atoll: refused: 484 more\n", done.err)  # a command is told of all
+        attempts = lambda found: sum(1 + e["repeated"] + e["dropped"] for e in found if e["kind"] == "egress")
+        wait_for(lambda: attempts(self.events(box)) == 500, "all attempts in the events", LIMIT_S)
+        self.assertLess(len(self.refusals(box)), 300)
+        self.good("rm", box)
+        found = lines(audit.read_text())
+        self.assertEqual(attempts(found), 500)
+        self.assertLess(len(found), 304)
+
+    def test_a_line_that_is_too_long_is_passed_over(self):
+        with (self.state / self.box / "events.jsonl").open("a") as file:
+            file.write('{"time":"2026-11-30T10:00:00.123456Z","kind":"lease","owner":"' + "x" * 3000000 + '"}\n')
+        self.exec(self.box, "true")
+        self.assertEqual([(e["kind"], e["event"]) for e in self.events()],
+                         [("state", "created"), ("events", "dropped"), ("command", "started"), ("command", "exited")])
+        self.assertIn(b"2026-11-30 10:00:00 there was no room for 1 event\n", self.good("events", self.box))
+
     def test_names_cannot_drive_a_terminal(self):
         script = ("import socket, struct\n"
                   "name = b'a\\x1b[2J\\n'\n"
@@ -169,6 +198,41 @@ class EventsTest(HeldTest):
         self.assertEqual(self.events(self.box, "--kind", "lease"), [])
         (change,) = self.events(self.box, "--kind", "policy")
         self.assertEqual((change["generation"], change["policy"]["allow_egress_to"]), (2, []))
+
+    def test_events_that_are_not_there_are_told_with_every_kind(self):
+        gap = {"time": "2026-01-01T00:00:00.000Z", "kind": "events", "event": "dropped", "lines": 3}
+        with (self.state / self.box / "events.jsonl").open("a") as file:
+            file.write(json.dumps(gap) + "\n")
+        for kind in ("state", "command", "egress", "events"):
+            self.assertIn(gap, self.events(self.box, "--kind", kind))
+            self.assertIn(b" 3 events\n", self.good("events", self.box, "--kind", kind))
+        self.assertEqual([e["lines"] for e in self.events("--kind", "lease")], [3])
+
+    def test_what_cannot_be_printed_is_said(self):
+        self.exec(self.box, "for i in 1 2 3; do true; done")
+        for arguments in ((self.box,), (), (self.box, "--follow"), ("--follow", "--json")):
+            with self.subTest(arguments), open("/dev/full", "wb") as full:
+                done = self.atoll("events", *arguments, stdout=full)
+                self.assertEqual((done.status, done.err),
+                                 (125, b"atoll: cannot write to standard output: No space left on device\n"))
+
+    def test_following_ends_when_nobody_reads(self):
+        for ignored, status in ((False, 128 + signal.SIGPIPE), (True, 125)):
+            for arguments in ((self.box, "--follow"), ("--follow",)):
+                with self.subTest(arguments=arguments, ignored=ignored):
+                    reader, writer = os.pipe()
+                    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN if ignored else signal.SIG_DFL)
+                    try:
+                        follower = self.begin("events", *arguments, stdout=writer, restore_signals=False)
+                    finally:
+                        signal.signal(signal.SIGPIPE, before)
+                    os.close(writer)
+                    self.assertIn(b" created", os.read(reader, 4096))
+                    self.assertIsNone(follower.poll())
+                    os.close(reader)
+                    done = follower.result()
+                    self.assertEqual(done.status, status)
+                    self.assertEqual(b"Broken pipe" in done.err, ignored, done.err)
 
     def test_without_an_id_those_of_all_are_told(self):
         other = self.create("--lifetime", "120s", *ALLOWED)

@@ -30,8 +30,9 @@ class Gc(support.HeldTest):
         return path
 
     def test_nothing_to_do(self):
-        self.assertEqual(self.good("gc"), b"0 staged paths and 0 records of sandboxes removed\n")
-        self.assertEqual(self.json("gc"), {"removed": [], "failed": [], "exports": 0, "sandboxes": 0})
+        self.assertEqual(self.good("gc"), b"0 staged paths, 0 records of sandboxes and 0 control groups removed\n")
+        self.assertEqual(self.json("gc"), {"removed": [], "failed": [], "exports": 0, "sandboxes": 0,
+                                           "control_groups": 0})
         self.assert_no_state()
 
     def test_what_a_killed_export_staged(self):
@@ -44,7 +45,7 @@ class Gc(support.HeldTest):
         self.journal(file, folder, self.out / "never.bbbbbbbbbbbb.partial")
         self.assertEqual(
             self.good("gc").decode(),
-            f"{file}\n{folder}\n2 staged paths and 0 records of sandboxes removed\n")
+            f"{file}\n{folder}\n2 staged paths, 0 records of sandboxes and 0 control groups removed\n")
         self.assertEqual(os.listdir(self.out), ["report.csv"])
         self.assert_no_state()
 
@@ -101,7 +102,7 @@ class Gc(support.HeldTest):
         self.assertEqual([entry["path"] for entry in value["removed"]], [str(path)])
         done = self.atoll("gc")
         self.assertEqual(done.status, 125)
-        self.assertEqual(done.out, b"0 staged paths and 0 records of sandboxes removed, 1 path left\n")
+        self.assertEqual(done.out, b"0 staged paths, 0 records of sandboxes and 0 control groups removed, 1 path left\n")
         journal.unlink()
 
     def test_an_export_that_is_killed(self):
@@ -130,6 +131,22 @@ class Gc(support.HeldTest):
         self.assertEqual(self.json("gc")["sandboxes"], 1)
         self.assertEqual(os.listdir(self.state), [other])
         self.assertEqual(self.json("gc")["sandboxes"], 0)
+
+    def test_the_control_groups_of_a_killed_keeper(self):
+        made = self.atoll("create", "--memory", "64M")
+        if made.status == 125:
+            self.assertIn(b"backend.memory cannot be enforced", made.err)  # test_ceilings.py has more
+            return
+        box = made.out.decode().strip()
+        before = support.Traces.now().cgroups
+        os.kill(self.keeper_of(box), signal.SIGKILL)
+        support.wait_for(lambda: not support.keepers(), "the keeper's end")
+        swept = self.json("gc")
+        gone = before - support.Traces.now().cgroups
+        self.assertEqual(swept["sandboxes"], 1)
+        self.assertEqual(swept["control_groups"], len([path for path in gone if "/sandbox-" in path]))
+        self.assertGreaterEqual(swept["control_groups"], 1)
+        self.assertRegex(self.good("gc").decode(), "and 0 control groups removed\n$")
 
     def test_arguments_are_refused(self):
         done = self.atoll("gc", "everything")

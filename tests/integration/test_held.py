@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandboxes that are held: made, found, used by several clients at once, ended by whatever ends them."""
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import time
 import unittest
 
 from support import ATOLL, GONE_S, LIMIT_S, PYTHON, HeldTest, inits, is_root, json_schema, keepers, wait_for
+from protocol import FRAME, Type, hello  # noqa: E402, of tests/support
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -379,16 +383,109 @@ class Finding(HeldTest):
         self.assert_refused(self.atoll("rm"), "not said which")
         self.assertNotEqual(a, b)
 
-    def test_rm_tries_all_and_tells_the_first_failure(self):
-        a, b = self.create(), self.create()
+    def test_rm_tries_all_and_tells_each_failure(self):
+        a, b = self.create(), self.create("--name", "b")
+        self.create("--name", "theirs", "--owner", "them")
         gone = with_other(a, 20)
-        result = self.atoll("rm", "--json", gone, a, "no-such", b, a)
+        result = self.atoll("rm", "--json", gone, a, "no-such", "theirs", "b", a)
         self.assertEqual(result.status, 125)
-        self.assertIn(gone.encode() + b" is gone", result.err)
-        self.assertEqual(json.loads(result.out)["removed"], [a, b])
+        lines = result.err.decode().splitlines()
+        self.assertEqual(len(lines), 3, lines)
+        self.assertTrue(lines[0].startswith(f"atoll: {gone}: sandbox {gone} is gone. "), lines)
+        self.assertTrue(lines[1].startswith("atoll: no-such: no sandbox is called 'no-such'. "), lines)
+        self.assertEqual(lines[2], "atoll: theirs: the sandbox was made for 'them', and no owner was given. "
+                                   "Give --owner NAME as at create, or --force.")
+        told = json.loads(result.out)
+        json_schema.validate(told, json_schema.load("rm"))
+        theirs = self.listed()
+        self.assertEqual(told["removed"], [a, b])
+        self.assertEqual([x["id"] for x in told["failed"]], [gone, "no-such", *theirs])
+        self.assertEqual([f"atoll: {said}: {x['reason']}" for said, x in zip((gone, "no-such", "theirs"), told["failed"])], lines)
+        self.good("rm", "--force", "theirs")
         self.assertEqual(self.listed(), [])
         self.assertEqual(self.good("rm", "--force", gone, a, "no-such"), b"")
         self.assert_refused(self.atoll("rm", a), "is gone")
+
+    def test_several_rm_at_once_are_none_in_each_others_way(self):
+        for _ in range(3):
+            made = [self.create("--tag", "job=race") for _ in range(6)]
+            runs = [self.begin("rm", "--tag", "job=race") for _ in range(2)] + [self.begin("rm", "--force", *made)]
+            for done in [run.result() for run in runs]:
+                self.assertEqual((done.status, done.out, done.err), (0, b"", b""))
+            self.assertEqual(self.listed(), [])
+
+    def test_whoever_comes_while_it_ends_is_told_so(self):
+        """Also who was let in and is not greeted any more: all of them have one of these words."""
+        for _ in range(4):
+            sandbox = self.create()
+            clients = [self.begin("exec", sandbox, "--", "true") for _ in range(3)]
+            ender = self.begin("rm", sandbox)
+            clients += [self.begin("inspect", sandbox) for _ in range(3)]
+            self.assertEqual(ender.result().status, 0)
+            for done in [client.result() for client in clients]:
+                if done.status == 137:  # it ran already
+                    continue
+                if done.status != 0:
+                    self.assertRegex(done.err.decode(), r"^atoll: .*(is gone|has ended|sandbox ended).*\n$")
+                    self.assertNotIn(b"does not speak", done.err)
+
+    def test_an_owner_that_a_sandbox_does_not_have_is_refused(self):
+        sandbox = self.create()
+        words = ("carries no owner, and 'nobody' was given", "Leave --owner out")
+        self.assert_refused(self.atoll("rm", sandbox, "--owner", "nobody"), sandbox, *words)
+        self.assert_refused(self.atoll("extend", sandbox, "5m", "--owner", "nobody"), *words)
+        self.assertEqual(self.listed(), [sandbox])
+        self.good("rm", "--owner", "nobody")  # without ids it selects
+        self.assertEqual(self.listed(), [sandbox])
+        self.good("rm", "--owner", "nobody", "--force", sandbox)
+
+    def test_a_keeper_that_hangs_is_named_and_the_others_go(self):
+        stopped, deaf, good = self.create("--name", "stopped"), self.deaf_keeper(), self.create()
+        pid = self.keeper_of(stopped)
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        result = self.atoll("rm", "--force", "--json", "stopped", deaf, good)
+        self.assertEqual(result.status, 125)
+        self.assertEqual(json.loads(result.out)["removed"], [good])
+        lines = result.err.decode().splitlines()
+        self.assertEqual(len(lines), 2, lines)
+        for line, name, process in zip(lines, ("stopped", deaf), (pid, os.getpid())):
+            self.assertTrue(line.startswith(f"atoll: {name}: its keeper, process {process}, does not answer. "), line)
+            self.assertIn(f'"kill -9 {process}"', line)
+        self.assertEqual([p.pid for p in keepers() if p.pid == pid], [pid])
+
+    def deaf_keeper(self):
+        """The id of a sandbox whose keeper greets, and then answers nothing: this process."""
+        like = self.create()
+        record = json.loads((self.state / like / "record.json").read_text())
+        self.good("rm", like)
+        sandbox = with_other(like, 20)
+        folder = self.state / sandbox
+        folder.mkdir(mode=0o700)
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(listener.close)
+        listener.bind(str(folder / "control"))
+        listener.listen(8)
+        (folder / "record.json").write_text(json.dumps(record | {"id": sandbox, "keeper_pid": os.getpid()}))
+        (folder / "record.json").chmod(0o600)
+
+        def greet():
+            payload = hello(1, 3)
+            while True:  # whoever looks which sandboxes live comes too
+                try:
+                    client = listener.accept()[0]
+                except OSError:
+                    return
+                self.addCleanup(client.close)
+                with contextlib.suppress(OSError):
+                    client.send(FRAME.pack(len(payload), Type.HELLO, 0, 0, 0) + payload)
+
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        self.addCleanup(greeter.join)
+        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
+        return sandbox
 
     def test_create_and_its_form(self):
         value = self.json("create", "--name", "box", "--tag", "a=b=c", "--owner", "me")

@@ -379,6 +379,102 @@ class Losing(LeaseTest):
             helper.run("true")
         self.assertEqual(second.run("echo here"), (0, "here\n"))
 
+    def left(self, client, word):
+        """A command that has ended, and has left a process that goes on writing; and one that is detached."""
+        writing = f"while :; do echo {word} >> out; sleep 0.0{word}; done"
+        self.assertEqual(client.run(f"({writing}) > /dev/null 2>&1 &"), (0, ""))
+        detached = client.shell(f"(sleep 1{word} &); exit", flags=Exec.DETACH)
+        client.expect(Type.STARTED, detached)
+        wait_for(lambda: self.running(f"0.0{word}"), "the process that writes")
+        wait_for(lambda: self.running(f"1{word}"), "the detached process")
+
+    def gone(self, client, word):
+        """None is left of those that write, and the detached one is."""
+        size = client.run("cat out | wc -c")
+        self.assertEqual([p for p in descendants() if f"echo {word} >> out" in repr(p.arguments)], [])
+        self.assertEqual(client.run("sleep 0.1; cat out | wc -c"), size)
+        self.assertEqual(len(self.running(f"1{word}")), 1)
+
+    def test_what_an_attempt_left_behind_is_dead_when_the_next_begins(self):
+        box = self.shared()
+        first, helper, second = self.client(box), self.client(box), self.client(box)
+        helper.present(first.attach("one")[Tag.LEASE_GENERATION])
+        self.left(first, "411")
+        self.left(helper, "412")
+        helper.close()  # long before the takeover
+        second.attach("one")
+        self.gone(second, "411")
+        self.gone(second, "412")
+
+    def test_what_a_dead_holder_left_behind_is_dead_when_the_next_begins(self):
+        for keep, word in ((0, "413"), (3600 * SECOND_US, "418")):
+            box = self.shared()
+            first, second = self.client(box), self.client(box)
+            first.attach("one", keep_us=keep)
+            self.left(first, word)
+            first.close()
+            second.attach("one")
+            self.gone(second, word)
+
+    def test_what_is_left_at_a_release_stays(self):
+        box = self.shared()
+        first, second = self.client(box), self.client(box)
+        first.attach("one")
+        self.left(first, "414")
+        first.release()
+        second.attach("one")
+        size = second.run("cat out | wc -c")
+        self.assertNotEqual(second.run("sleep 0.5; sleep 0.5; cat out | wc -c"), size)
+
+    def test_a_mark_that_was_used_again_is_not_taken_for_the_former_one(self):
+        box = self.shared()
+        first, second = self.client(box), self.client(box)
+        first.attach("one")
+        for i in range(100):
+            for _ in range(i % 4):  # they leave nothing, so that what comes next may look like one of them
+                self.assertEqual(first.run("exit"), (0, ""))
+            detached = first.exec("sleep", "4150", flags=Exec.DETACH)
+            first.expect(Type.STARTED, detached)
+        second.attach("one")
+        self.assertEqual(len(self.running("4150")), 100)
+
+    def test_more_commands_than_init_remembers_may_leave_something(self):
+        box = self.shared()
+        first, second = self.client(box), self.client(box)
+        first.attach("one")
+        self.assertEqual(first.run("sleep 4160 > /dev/null 2>&1 &"), (0, ""))
+        for i in range(1200):
+            self.assertEqual(first.run("exit"), (0, ""))
+        self.assertEqual(len(self.running("4160")), 1)
+        second.attach("one")
+        self.assertEqual(self.running("4160"), [])
+
+    def test_a_change_of_the_policy_is_in_force_or_not_when_the_next_begins(self):
+        box = self.shared()
+        first, second = self.client(box), self.client(box)
+        first.attach("one")
+        first.request(Type.POLICY, (Tag.ALLOW_HOST, "late.example"))
+        first.ps()  # answered when that has begun
+        network = second.attach("one")[Tag.NETWORK]
+        self.assertEqual(json.loads(network), json.loads(second.inspect()[Tag.NETWORK]))
+        self.assertIn("late.example", network)
+
+    def test_what_others_run_ends_when_it_is_taken(self):
+        box = self.shared()
+        other, holder = self.client(box), self.client(box)
+        command = other.shell("cat > /dev/null; sleep 4170", flags=Exec.IN_BAND | Exec.STDIN)
+        own = holder.shell("echo on; read line; echo $line", flags=Exec.IN_BAND | Exec.STDIN)
+        detached = other.exec("sleep", "4171", flags=Exec.DETACH)
+        other.expect(Type.STARTED, detached)
+        holder.next(lambda m: m.id == own and m.type == Type.OUTPUT)
+        holder.attach("one")
+        self.assertEqual([dict(fields)[Tag.COMMAND_NUMBER] for fields in holder.ps()], [2, 3])
+        other.input(command, b"late")
+        self.assertEqual(other.finish(command)[0][Tag.REASON], Reason.KILLED)
+        self.assertEqual(len(self.running("4171")), 1)
+        holder.input(own, b"mine\n")
+        self.assertEqual(holder.finish(own)[1], b"mine\n")
+
     def test_the_death_of_the_holder_frees_it_and_ends_what_it_ran(self):
         box = self.shared()
         process, _ = self.holder(box, "one", script="sleep 4004 & setsid sleep 4004 & wait")
@@ -523,6 +619,15 @@ class Ending(LeaseTest):
 
 class OfAtoll(LeaseTest):
     """The words that atoll's own client has for what others hold."""
+
+    def test_a_command_that_ran_when_it_was_taken_says_that_it_was_ended(self):
+        box = self.shared()
+        process = self.begin("exec", box, "--", "sh", "-c", "echo on; sleep 4180")
+        self.assertEqual(process.stdout.readline(), b"on\n")
+        self.client(box).attach("the other")
+        result = process.result()
+        self.assertEqual(result.status, 128 + signal.SIGKILL)
+        self.assertIn(b"ended from outside", result.err)
 
     def test_a_command_says_who_holds_it(self):
         box = self.shared()

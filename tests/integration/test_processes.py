@@ -4,11 +4,15 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 import unittest
 from pathlib import Path
 
 import support
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from protocol import Keeper, Reason, Tag, Type  # noqa: E402
 
 REFORKING = """
 import os, signal, time
@@ -180,6 +184,30 @@ class Background(support.SandboxTest):
             with self.subTest(script=script):
                 self.sh(script)
                 self.assertEqual([p for p in support.descendants() if not p.is_keeper], [])
+
+
+class Racing(support.SandboxTest):
+    def test_a_cancel_that_crosses_the_commands_end_kills_what_it_left(self):
+        """Init has reaped its first process when it is to kill it, and the keeper has not heard of that yet."""
+        with Keeper(support.ATOLL) as keeper:
+            keeper.create()
+            command = keeper.shell("sleep 4191 > /dev/null 2>&1 & sleep 4192; exit 3")
+            keeper_process = [p for p in support.descendants() if p.is_keeper][0].pid
+            first = support.wait_for(lambda: self.running("4192"), "the command")[0]
+            os.kill(keeper_process, signal.SIGSTOP)
+            try:
+                keeper.request(Type.CANCEL, number=command)  # before the end of the command in its queue
+                os.kill(first.pid, signal.SIGKILL)
+                support.wait_for(lambda: not self.running("4192") and not [
+                    p for p in support.processes() if p.pid == first.parent], "the end of its first process")
+            finally:
+                os.kill(keeper_process, signal.SIGCONT)
+            self.assertEqual(keeper.finish(command)[0][Tag.REASON], Reason.KILLED)
+            self.assertEqual(self.running("4191"), [])
+            keeper.destroy()
+
+    def running(self, word):
+        return [p for p in support.descendants() if p.arguments == (b"sleep", word.encode())]
 
 
 class Input(support.SandboxTest):

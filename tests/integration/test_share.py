@@ -153,10 +153,15 @@ class Rights(ShareTest):
         self.assertEqual((result.status, result.out), (0, b"there\n"), result)
 
     def test_a_lease_that_is_none_is_named(self):
+        spec = self.folder() / "spec.yaml"
+        spec.write_text(f"version: 1\ntoolset: {{attach_to: '{self.sandbox}', owner: a/b}}\n")
         for text in ("x", f"{self.sandbox}", f"{self.sandbox}#", f"{self.sandbox}#-1", f"{self.sandbox}#1x", "#1",
                      f"{self.sandbox}#4294967296"):
             with self.subTest(text):
-                for verb, *arguments in (["exec", self.sandbox, "--", "true"], ["kill", self.sandbox]):
+                for verb, *arguments in (["exec", self.sandbox, "--", "true"], ["kill", self.sandbox],
+                                         ["hold", self.sandbox, "--owner", "a/b", "--", "true"],
+                                         ["tool", self.sandbox, "run_command", '{"command": "true"}'],
+                                         ["mcp", "--spec", str(spec)]):
                     result = self.atoll(verb, *arguments, env={"ATOLL_LEASE": text})
                     self.assert_refused(result, "ATOLL_LEASE", text, "ID#GENERATION")
         self.assertEqual(self.good("read", self.sandbox, "note", env={"ATOLL_LEASE": "x"}), b"one\n")
@@ -221,10 +226,12 @@ class Hold(ShareTest):
         self.assertEqual(self.status("kill -KILL $$"), 128 + signal.SIGKILL)
 
     def test_a_command_that_cannot_be_started(self):
-        for word, status in (("/etc/passwd", 126), ("no-such-program", 127)):
+        for word, status, remedy in (("/etc/passwd", 126, "chmod +x"), ("/tmp", 126, "not a folder"),
+                                     ("no-such-program", 127, "PATH")):
             result = self.atoll("hold", self.sandbox, "--owner", "a/b", "--", word, env={"PATH": "/usr/bin:/bin"})
             self.assertEqual(result.status, status)
             self.assertIn(f"'{word}' cannot be started".encode(), result.err)
+            self.assertIn(remedy.encode(), result.err)
         self.assertEqual(self.lease(self.sandbox)["state"], "free")
 
     def test_what_is_wrong_is_said_and_nothing_is_run(self):
@@ -284,6 +291,27 @@ class Hold(ShareTest):
         self.assertEqual(self.lease(self.sandbox)["generation"], 2)
         second.stdin.close()
         self.assertEqual(second.wait(LIMIT_S), 7)
+
+    def test_its_command_need_not_hold_it_once_more(self):
+        script = "$ATOLL hold $ATOLL_SANDBOX --owner a/b --holder h -- echo bad; echo $?; $ATOLL exec $ATOLL_SANDBOX -- echo good"
+        result = self.hold(self.sandbox, script, "--holder", "h").result()
+        self.assertEqual((result.status, result.out), (0, b"125\ngood\n"), result)
+        self.assertIn(b"this command has the lease already, as 'h'. Run COMMAND without atoll hold.", result.err)
+        self.assertEqual(self.lease(self.sandbox), {"state": "free", "holder": None, "generation": 1, "until": None})
+        other = self.provision()
+        result = self.hold(self.sandbox, f"$ATOLL hold {other} --owner a/b -- echo other").result()
+        self.assertEqual((result.status, result.out, result.err), (0, b"other\n", b""))
+
+    def test_what_an_earlier_attempt_left_does_not_take_it_back(self):
+        result = self.hold(self.sandbox, "echo $ATOLL_LEASE", "--holder", "h").result()
+        env = {"ATOLL_LEASE": result.out.decode().strip()}
+        later = self.held(self.sandbox, "--holder", "h")
+        hold = ["hold", self.sandbox, "--owner", "a/b", "--holder", "h", "--", "true"]
+        self.assert_refused(self.atoll(*hold, env=env), "is over", "'h'", "unset ATOLL_LEASE")
+        self.assertEqual(self.lease(self.sandbox)["generation"], 2)
+        later.stdin.close()
+        self.assertEqual(later.wait(LIMIT_S), 7)
+        self.good(*hold, env=env)  # nobody has it now
 
     def test_a_killed_holder_is_waited_for_if_it_asked_for_that(self):
         client = self.held(self.sandbox, "--holder", "h", "--keep", "1h")

@@ -371,6 +371,13 @@ class Scripted(FakeTest):
         self.assertEqual(asked["arg"], ["sh", "-c", "x"])
         self.assertNotIn("timeout_us", asked)
 
+    def test_what_it_wrote_counts_towards_the_ceiling_of_the_run_and_who_is_cut_is_told(self):
+        self.script(exec={"stdout": "aaaa\nbbbb\ncccc"})
+        tools = self.fake({"toolset.tools": TOOLS, "toolset.max_run_output_bytes": "10"})
+        tools.call("start_process", command="x")
+        answer = tools.call("process_output", process=1, wait_seconds=10)
+        self.assertIn(f"{MARKER}\nbbbb\ncccc\n[of all output of this session 10B may be shown", answer.text)
+
     def test_a_start_is_told_when_it_has_come(self):
         self.script(exec={"mute": True, "until": str(self.signal("go"))})
         tools = self.fake({"toolset.tools": TOOLS})

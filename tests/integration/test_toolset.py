@@ -4,6 +4,7 @@
 Names in brackets are rows of the scenario list that a test stands for.
 """
 import json
+import re
 import unittest
 
 from tool_support import FakeTest, libatoll  # first: it says where the other modules are
@@ -232,6 +233,18 @@ class RunCommand(FakeTest):
         tools.close()
         tools.open()
         self.assertEqual(tools.call("run_command", command="x").text, f"[stdout]\n12345678\n[stderr]\n{MARKER}\ncd\n{note}")
+
+    def test_that_is_said_too_when_the_line_that_was_cut_would_have_left_a_few_bytes(self):
+        self.script(exec={"stdout": "aaaa\nbbbb\ncccc"})
+        tools = self.fake({"toolset.max_run_output_bytes": "10"})
+        self.assertRegex(tools.call("run_command", command="x").text, rf"^\[stdout\]\n{re.escape(MARKER)}\nbbbb\ncccc\n\[of all output of")
+
+    def test_and_not_when_the_ceiling_of_the_answer_has_cut(self):
+        self.script(exec={"stdout": "aaaa\nbbbb\ncccc"})
+        for own in ({"toolset.max_output_lines": "2"}, {"toolset.max_output_bytes": "10"}):
+            tools = self.fake({"toolset.max_run_output_bytes": "12"} | own)
+            self.assertEqual(tools.call("run_command", command="x").text, f"[stdout]\n{MARKER}\nbbbb\ncccc")
+            tools.close()
 
     def test_only_so_many_lines_are_shown(self):
         answer = self.answer({"stdout": "1\n2\n3\n4\n"}, {"toolset.max_output_lines": "2"})

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 
 from tool_support import SUPPORT, FakeTest, ToolTest, libatoll  # first: it says where the other modules are
 from mcp_support import McpServer
@@ -304,6 +305,196 @@ class Ends(TagsTest):
         tools.free()
 
 
+class Lost(TagsTest):
+    """The backend's program is gone, and the sandbox is not: its holder is still to be taken out."""
+
+    def lose(self, **script):
+        """A run whose program vanished under a command."""
+        self.script(exec={"vanish": True}, **script)
+        tools = self.attach()
+        for _ in range(2):
+            self.assert_terminal(tools.call, "run_command", command="x",
+                                 words=["'fake:one' was lost", "'atoll-backend-fake' is gone", "cannot replace it"])
+        self.assertEqual(self.holder(), "a/b/c")
+        return tools
+
+    def test_the_close_reaches_it_anew(self):
+        closing = self.lose().close(True)
+        self.assertEqual((closing.warnings, closing.notes, self.holder()), ([], [], None))
+        self.assertEqual(self.kinds()[-3:], ["open", "tags", "set_tags"])
+
+    def test_a_program_that_ends_between_two_calls_is_no_other_case(self):
+        go = self.signal("go")
+        self.script(exec={"until": str(go), "early": "x", "vanish": True})
+        tools = self.attach(**{"toolset.tools": ["start_process"]})
+        tools.call("start_process", command="x")
+        go.touch()
+        wait_for(lambda: self.children() == 0, "the end of the program")  # it is not heard of yet
+        closing = tools.close(False)
+        self.assertEqual((closing.warnings, closing.notes, self.holder()), ([], [], None))
+
+    @staticmethod
+    def children():
+        """Living ones of this process."""
+        with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children", encoding="ascii") as file:
+            numbers = file.read().split()
+        states = (Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] for number in numbers)
+        return sum(state != "Z" for state in states)
+
+    def test_three_failures_are_a_warning_and_no_note(self):
+        closing = self.lose(tags=[{}, {}, AWAY]).close(True)
+        (warning,) = closing.warnings
+        for words in ("'fake:one'", "'fake'", "3 attempts", "'a/b/c'", "the vendor is away"):
+            self.assertIn(words, warning)
+        self.assertEqual((closing.notes, self.holder()), ([], "a/b/c"))
+
+    def test_a_program_that_vanishes_again_and_again_is_started_three_times(self):
+        closing = self.lose(open=[{}, {"vanish": True}]).close(True)
+        (warning,) = closing.warnings
+        self.assertIn("could not be released in 3 attempts", warning)
+        self.assertEqual((len(self.requests("open")), self.holder()), (4, "a/b/c"))
+
+    def test_it_may_vanish_while_it_is_asked_to_let_go(self):
+        self.script(tags=[{}, {}, {"vanish": True}, {}])
+        closing = self.attach().close(True)
+        self.assertEqual((closing.warnings, closing.notes, self.holder()), ([], [], None))
+
+    def test_a_sandbox_that_is_gone_too_is_a_line_in_the_log(self):
+        closing = self.lose(open=[{}, GONE]).close(True)
+        (note,) = closing.notes
+        self.assertIn("'fake:one' on backend 'fake' has ended", note)
+        self.assertEqual(closing.warnings, [])
+
+
+class GivenUp(TagsTest):
+    """An open that comes to nothing gives back what it has taken, at whatever moment that is."""
+
+    def opening(self, kind, **script):
+        """An open that has got to a request of that kind, whose answer waits for the signal."""
+        self.script(**{kind: {"until": str(self.signal("go"))}} | script)
+        tools = self.attaching()
+        opening = tools.start_open()
+        self.step_until_asked(kind)
+        return tools, opening
+
+    def assert_cancelled(self, operation):
+        with self.assertRaises(libatoll.AtollError) as caught:
+            operation.wait()
+        self.assertIn("cancelled", str(caught.exception))
+
+    def test_a_cancelled_one_waits_for_what_it_takes_and_gives_it_back(self):
+        for kind in ("set_tags", "inspect"):
+            self.write_tags("one", "airflow_owner=a/b")
+            self.signal("go").unlink(missing_ok=True)
+            tools, opening = self.opening(kind)
+            opening.cancel()
+            self.signal("go").touch()
+            self.assert_cancelled(opening)
+            self.assertIsNone(self.holder(), kind)
+            self.assertEqual(opening.warnings, [])
+            tools.open()  # and can have it again
+            tools.close(False)
+            (self.desk / "requests.jsonl").unlink()
+
+    def test_so_does_one_that_is_closed_meanwhile(self):
+        for kind in ("set_tags", "inspect"):
+            self.write_tags("one", "airflow_owner=a/b")
+            self.signal("go").unlink(missing_ok=True)
+            tools, opening = self.opening(kind)
+            closing = tools.start_close(False)
+            self.signal("go").touch()
+            closing.wait()
+            self.assert_cancelled(opening)
+            self.assertIsNone(self.holder(), kind)
+            self.assertEqual((closing.warnings, closing.notes), ([], []))
+            (self.desk / "requests.jsonl").unlink()
+
+    def test_one_that_is_cancelled_and_then_closed_ends_both(self):
+        tools, opening = self.opening("set_tags")
+        opening.cancel()
+        closing = tools.start_close(False)
+        self.signal("go").touch()
+        closing.wait()
+        self.assert_cancelled(opening)
+        self.assertIsNone(self.holder())
+
+    def test_an_open_that_is_freed_leaves_the_release_to_the_close(self):
+        tools, opening = self.opening("set_tags")
+        closing = tools.start_close(False)
+        opening.free()
+        closing.wait()
+        self.assertIsNone(self.holder())
+
+    def test_what_was_promised_is_not_looked_for_where_no_run_has_begun(self):
+        target = self.folder() / "r"
+        self.script(inspect={"until": str(self.signal("go"))}, read={"data": "of another run"})
+        tools = self.attaching(**{"toolset.exports": f"r=file://{target}"})
+        opening = tools.start_open()
+        self.step_until_asked("inspect")
+        self.assert_terminal(tools.start_close(True).wait, words=["nothing was exported"])
+        self.assert_cancelled(opening)
+        self.assertEqual((target.exists(), self.holder()), (False, None))
+
+    def test_a_backend_that_says_no_more_holds_nobody_up_for_long(self):
+        self.script(set_tags=[{"silent": True}, {}])
+        tools = self.attaching()
+        opening = tools.start_open()
+        self.step_until_asked("set_tags")
+        self.write_tags("one", "airflow_owner=a/b", "airflow_holder=a/b/c")  # it was done all the same
+        opening.cancel()
+        self.assert_cancelled(opening)
+        self.assertIsNone(self.holder())
+
+    def test_a_toolset_that_is_freed_meanwhile_goes_at_once(self):
+        tools, opening = self.opening("set_tags")
+        opening.cancel()
+        tools.free()
+        self.assert_cancelled(opening)
+
+    def test_one_that_fails_behind_its_write_takes_it_back(self):
+        for script in ({"tags": [{}, AWAY, {}]}, {"tags": [{}, {"vanish": True}, {}]}, {"set_tags": [AWAY, {}]}):
+            self.write_tags("one", "airflow_owner=a/b", "colour=blue")
+            self.script(**script)
+            self.assert_terminal(self.attaching().open, words=["fake:one"])
+            self.assertEqual(self.tags("one"), ["airflow_owner=a/b", "colour=blue"], script)
+            (self.desk / "requests.jsonl").unlink()
+
+    def test_what_could_not_be_given_back_is_told(self):
+        self.script(inspect=GONE, tags=[{}, {}, AWAY])
+        opening = self.attaching().start_open()
+        self.assert_terminal(opening.wait, words=["no such sandbox"])
+        (warning,) = opening.warnings
+        for words in ("could not be released in 3 attempts", "'a/b/c'", "the vendor is away"):
+            self.assertIn(words, warning)
+        self.assertEqual(self.holder(), "a/b/c")
+
+    def test_a_tool_of_the_command_line_that_is_interrupted_lets_go(self):
+        spec = self.folder() / "attach.yaml"
+        spec.write_text("version: 1\ntoolset: {attach_to: 'fake:one', owner: a/b}\n")
+        self.script(inspect={"until": str(self.signal("never"))})
+        child = subprocess.Popen([ATOLL, "tool", "--spec", str(spec), "fake:one", "run_command", "{}"], env=dict(os.environ))
+        self.addCleanup(child.kill)
+        wait_for(lambda: self.requests("inspect"), "the attach")
+        self.assertEqual(self.holder(), "a/b")
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(libatoll.LIMIT_S), 128 + signal.SIGINT)
+        self.assertIsNone(self.holder())
+
+
+class Behind(TagsTest):
+    """What a run leaves to the next holder."""
+
+    def test_what_it_started_is_dead_before_it_is_let_go(self):
+        for succeeded in (False, True):
+            self.script(exec={"until": str(self.signal("never"))})
+            tools = self.attach(**{"toolset.tools": ["start_process"]})
+            tools.call("start_process", command="x")
+            tools.call("start_process", command="y")
+            tools.close(succeeded)
+            self.assertEqual(self.kinds("killed", "set_tags"), ["set_tags", "killed", "killed", "set_tags"])
+            (self.desk / "requests.jsonl").unlink()
+
+
 class Time(TagsTest):
     """Commands get what is left, and the model hears of it."""
 
@@ -343,6 +534,16 @@ class Time(TagsTest):
         texts = [tools.call("run_command", command="x").text for _ in range(3)]
         self.assertEqual(texts, [f"(no output)\n{self.LITTLE}", "(no output)",
                                  "(no output)\n[the sandbox has less than a minute left; finish up]"])
+
+    def test_so_it_does_from_the_end_of_what_was_started(self):
+        self.script(inspect={"life_s": 7000, "age_s": 1}, exec=[{"left_s": 30}, {"left_s": 5000}])
+        tools = self.attach(**{"toolset.tools": ["start_process", "process_output"]})
+        for process, told in ((1, True), (2, False)):
+            tools.call("start_process", command="x")
+            self.context.step()
+            answer = tools.call("process_output", process=process, wait_seconds=10)
+            self.assertFalse(answer.facts["running"])
+            self.assertEqual("[the sandbox has less than a minute left" in answer.text, told)
 
     def test_one_that_somebody_has_prolonged_gives_more_again(self):
         self.script(inspect=[{"life_s": 20, "age_s": 100}, {"life_s": 5000, "age_s": 100}])
@@ -500,6 +701,16 @@ class Locked(ToolTest):
         tools.close(True)
         self.assertEqual(target.read_text(), "result")
         self.assertEqual(self.lease()[0], "free")
+
+    def test_an_open_that_comes_to_nothing_keeps_it_for_nobody(self):
+        for give_up in (lambda tools, opening: opening.cancel(), lambda tools, opening: tools.start_close(False).wait()):
+            tools = self.attaching(keep=1000)
+            opening = tools.start_open()
+            wait_for(lambda: self.lease()[0] == "held" or self.context.step(), "the attach")
+            give_up(tools, opening)
+            with self.assertRaises(libatoll.AtollError):
+                opening.wait()
+            self.assertEqual(self.lease()[0], "free")
 
     def test_a_held_sandbox_is_not_idle(self):
         self.box = self.create("--owner", "a/b", "--idle-timeout", "1s")

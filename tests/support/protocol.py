@@ -81,11 +81,11 @@ class Class(IntEnum):
 
 
 class Reason(IntEnum):
-    EXITED, TIMEOUT, OOM, KILLED, LIFETIME, ERROR = range(6)
+    EXITED, TIMEOUT, OOM, KILLED, LIFETIME, ERROR, COST = range(7)
 
 
 class EndedBy(IntEnum):
-    DESTROYED, LIFETIME, IDLE, OOM, KILLED, CALLER_DIED, ERROR = range(7)
+    DESTROYED, LIFETIME, IDLE, OOM, KILLED, CALLER_DIED, ERROR, COST = range(8)
 
 
 STDIN, STDOUT, STDERR = range(3)

@@ -646,6 +646,21 @@ static char *printed(void (*write)(FILE *f, const struct command *const *all))
     return text;
 }
 
+static void the_variables_that_are_read_or_set_are_in_the_manual(void **state)
+{
+    static const char *const names[] = {"ATOLL_LEASE", "ATOLL_LOG", "ATOLL_SANDBOX",
+                                        "ATOLL_STATE_DIR", "NO_COLOR"};
+    _cleanup_free_ char *text = printed(manual_man);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        char want[64];
+
+        (void)snprintf(want, sizeof want, ".TP\n\\fB%s\\fR\n", names[i]);
+        assert_non_null(strstr(text, want));
+    }
+}
+
 static void help_of_run(FILE *f, const struct command *const *all)
 {
     help_command(f, all[0]);
@@ -898,6 +913,7 @@ int main(void)
         cmocka_unit_test(help_is_wanted_only_where_an_option_may_stand),
         cmocka_unit_test(the_spelling_and_the_limits_of_a_row_are_text),
         cmocka_unit_test(a_table_without_rows_takes_operands_only),
+        cmocka_unit_test(the_variables_that_are_read_or_set_are_in_the_manual),
         cmocka_unit_test(every_row_is_in_help_manual_and_completion_unless_hidden),
         cmocka_unit_test(no_line_of_the_help_is_longer_than_a_terminal),
         cmocka_unit_test(the_man_page_has_its_sections_and_escapes_requests),

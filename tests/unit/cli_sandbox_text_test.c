@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -103,6 +104,9 @@ static void what_is_not_known_is_null(void **state)
     assert_true(json_is_null(json_object_get(o, "landlock_abi")));
     assert_true(json_is_null(json_object_get(json_object_get(o, "disk_bytes"), "limit")));
     assert_int_equal(json_object_size(json_object_get(o, "tags")), 0);
+    assert_true(json_is_null(json_object_get(o, "cpu_time")));
+    assert_true(json_is_null(json_object_get(o, "cost")));
+    assert_true(json_is_null(json_object_get(json_object_get(o, "memory_bytes"), "peak")));
     json_decref(o);
     o = sandbox_json(&full);
     assert_int_equal(sandbox_json_usage(o, &full), 0);
@@ -110,6 +114,30 @@ static void what_is_not_known_is_null(void **state)
     assert_string_equal(json_string_value(json_object_get(json_object_get(o, "tags"), "b")), "x=y");
     assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "disk_bytes"), "limit")),
                      7);
+    json_decref(o);
+}
+
+static void what_was_measured_is_told(void **state)
+{
+    const struct atoll_info i = {.cpu_us = 1500000,
+                                 .cpu_milli = 500,
+                                 .memory_used = 1,
+                                 .memory_peak = 2,
+                                 .memory_limit = 3,
+                                 .egress_sent = 4,
+                                 .egress_received = 5,
+                                 .cost_micro = 250000,
+                                 .max_cost_micro = 2000000,
+                                 .oom_kills = 6};
+    json_t *o = sandbox_json_measured(&i);
+    char *text = json_dumps(o, JSON_SORT_KEYS | JSON_COMPACT);
+
+    (void)state;
+    assert_string_equal(text,
+                        "{\"cost\":0.25,\"cpu_limit\":0.5,\"cpu_time\":1.5,"
+                        "\"egress_bytes\":{\"received\":5,\"sent\":4},\"max_cost\":2.0,"
+                        "\"memory_bytes\":{\"limit\":3,\"peak\":2,\"used\":1},\"oom_kills\":6}");
+    free(text);
     json_decref(o);
 }
 
@@ -121,6 +149,7 @@ int main(void)
         cmocka_unit_test(times_are_universal),
         cmocka_unit_test(all_tags_and_the_owner_must_fit),
         cmocka_unit_test(what_is_not_known_is_null),
+        cmocka_unit_test(what_was_measured_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,8 @@ static void part(struct scene *s)
 
 static void attach(struct scene *s, const char *owner, const char *holder)
 {
-    const struct attach_request x = {.owner = owner, .holder = holder, .keep_us = 5000000};
+    const struct attach_request x = {
+        .owner = owner, .holder = holder, .keep_us = s->session.backend ? 0 : 5000000};
     struct error err = ERROR_INIT;
 
     assert_int_equal(claim_attach(&s->claim, &s->session, &x, &err), 0);
@@ -353,6 +354,78 @@ static void who_reads_another_back_has_lost_and_is_told_to_whom(void **state)
     part(&s);
 }
 
+/* An attach whose holder is written, and then the answer to the reading back fails. */
+static void attach_half(struct scene *s)
+{
+    struct message m;
+
+    meet(s, WIRE_VERSION_MINOR, true);
+    attach(s, "a/b", "t");
+    tell_tags(s, free_tags);
+    take_tags(s, held_tags);
+    fake_error(&s->peer, expect(s, MSG_TAGS, &m), EIO, "the vendor is away");
+}
+
+static void what_was_written_is_taken_back_by_an_attach_that_fails(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    attach_half(&s);
+    tell_tags(&s, held_tags);
+    take_tags(&s, free_tags);
+    run_on(&s);
+    assert_int_equal(s.failed, 1);
+    assert_string_equal(s.error.message, "the vendor is away");
+    assert_string_equal(s.error.remedy, "");
+    assert_false(s.claim.written);
+    assert_silent(&s);
+    part(&s);
+}
+
+static void and_not_from_one_who_has_won_meanwhile(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    attach_half(&s);
+    tell_tags(&s, others_tags);
+    run_on(&s);
+    assert_int_equal(s.failed, 1);
+    assert_string_equal(s.error.message, "the vendor is away");
+    assert_false(s.claim.written);
+    assert_silent(&s);
+    part(&s);
+}
+
+static void what_cannot_be_taken_back_is_told(void **state)
+{
+    struct scene s;
+    struct message m;
+
+    (void)state;
+    attach_half(&s);
+    fake_error(&s.peer, expect(&s, MSG_TAGS, &m), EIO, "still away");
+    run_on(&s);
+    assert_int_equal(s.failed, 1);
+    assert_string_equal(s.error.message, "the vendor is away");
+    assert_non_null(strstr(s.error.remedy, "'t' may be left as that of its holder"));
+    assert_true(s.claim.written);
+    part(&s);
+
+    meet(&s, WIRE_VERSION_MINOR, true); /* and by a program that has gone */
+    attach(&s, "a/b", "t");
+    tell_tags(&s, free_tags);
+    (void)expect(&s, MSG_SET_TAGS, &m);
+    channel_done(&s.peer);
+    run_on(&s);
+    assert_int_equal(s.failed, 1);
+    assert_int_equal(s.error.code, EPIPE);
+    assert_non_null(strstr(s.error.remedy, "'t' may be left"));
+    assert_true(s.claim.written);
+    part(&s);
+}
+
 static void a_holder_that_is_not_kept_is_no_success(void **state)
 {
     struct scene s;
@@ -435,6 +508,22 @@ static void tags_that_are_damaged_lose_the_session(void **state)
     part(&s);
 }
 
+static void tags_cannot_be_kept_for_a_time(void **state)
+{
+    const struct attach_request x = {.owner = "a/b", .holder = "t", .keep_us = 1};
+    struct error err = ERROR_INIT;
+    struct scene s;
+
+    (void)state;
+    meet(&s, WIRE_VERSION_MINOR, true);
+    assert_int_equal(claim_attach(&s.claim, &s.session, &x, &err), -EOPNOTSUPP);
+    assert_int_equal(err.cls, ERROR_USAGE);
+    assert_non_null(strstr(err.message, "tags and no lease"));
+    assert_non_null(strstr(err.remedy, "--keep"));
+    assert_silent(&s);
+    part(&s);
+}
+
 static void there_is_nothing_to_present_where_there_are_only_tags(void **state)
 {
     struct error err = ERROR_INIT;
@@ -445,6 +534,30 @@ static void there_is_nothing_to_present_where_there_are_only_tags(void **state)
     assert_int_equal(claim_present(&s.claim, &s.session, 1, &err), -EOPNOTSUPP);
     assert_silent(&s);
     part(&s);
+}
+
+/* A program without tags can have made nothing for anybody. */
+static void where_there_are_no_tags_no_owner_is_right(void **state)
+{
+    struct scene s;
+    struct message m;
+
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        struct error err = ERROR_INIT;
+
+        meet(&s, WIRE_VERSION_MINOR, true);
+        assert_int_equal(claim_end(&s.claim, &s.session, given ? "a/b" : NULL, &err), 0);
+        fake_error(&s.peer, expect(&s, MSG_TAGS, &m), ENOSYS, "this backend has no tags");
+        run_on(&s);
+        assert_int_equal(s.done, !given);
+        assert_int_equal(s.failed, given);
+        if (given) {
+            assert_int_equal(s.error.code, EACCES);
+            assert_non_null(strstr(s.error.message, "no owner, and 'a/b' was given"));
+        }
+        part(&s);
+    }
 }
 
 int main(void)
@@ -459,11 +572,16 @@ int main(void)
         cmocka_unit_test(the_same_holder_writes_nothing),
         cmocka_unit_test(a_refused_attach_writes_nothing),
         cmocka_unit_test(who_reads_another_back_has_lost_and_is_told_to_whom),
+        cmocka_unit_test(what_was_written_is_taken_back_by_an_attach_that_fails),
+        cmocka_unit_test(and_not_from_one_who_has_won_meanwhile),
+        cmocka_unit_test(what_cannot_be_taken_back_is_told),
         cmocka_unit_test(a_holder_that_is_not_kept_is_no_success),
         cmocka_unit_test(release_takes_the_holder_out_if_it_is_the_same),
         cmocka_unit_test(a_sandbox_that_is_not_there_is_an_error_either_way),
         cmocka_unit_test(tags_that_are_damaged_lose_the_session),
+        cmocka_unit_test(tags_cannot_be_kept_for_a_time),
         cmocka_unit_test(there_is_nothing_to_present_where_there_are_only_tags),
+        cmocka_unit_test(where_there_are_no_tags_no_owner_is_right),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

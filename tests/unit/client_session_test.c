@@ -241,6 +241,39 @@ static void the_end_of_a_sandbox_fails_what_is_under_way(void **state)
     assert_string_equal(a.error.message, "the sandbox has ended (lifetime)");
 }
 
+static void the_end_may_come_in_place_of_the_greeting(void **state)
+{
+    struct asked a;
+
+    (void)state;
+    meet();
+    ask(&a, MSG_DESTROY);
+    fake_number(&peer, MSG_ENDED, 0, TAG_ENDED_BY, ENDED_DESTROYED);
+    channel_done(&peer);
+    run_on();
+    assert_int_equal(session.state, SESSION_OVER);
+    assert_true(session.ended);
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(a.error.code, ESHUTDOWN);
+    assert_string_equal(a.error.message, "the sandbox has ended (destroyed)");
+    assert_string_equal(a.error.remedy, "Create another one");
+}
+
+static void a_keeper_that_goes_without_a_greeting_leaves_a_remedy(void **state)
+{
+    struct asked a;
+
+    (void)state;
+    meet();
+    ask(&a, MSG_PS);
+    channel_done(&peer);
+    run_on();
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(a.error.code, EPIPE);
+    assert_string_equal(a.error.message, "the sandbox's keeper is gone");
+    assert_string_equal(a.error.remedy, "Create another one");
+}
+
 static void a_keeper_that_is_gone_is_told_of_after_its_last_words(void **state)
 {
     struct asked a, b;
@@ -357,6 +390,10 @@ static int fake_backend(const char *mode)
         fake_send(&c, MSG_COMMANDS, 1, NULL);
         return pause();
     }
+    if (strcmp(mode, "hasty") == 0) {
+        fake_number(&c, MSG_ENDED, 1, TAG_ENDED_BY, ENDED_DESTROYED);
+        return pause();
+    }
     fake_hello(&c, strcmp(mode, "stranger") == 0 ? 9 : 1, 1);
     if (strcmp(mode, "halfway") == 0) {
         write_raw(&plain, 16);
@@ -433,6 +470,15 @@ static void one_that_does_not_greet_is_named(void **state)
     child_kill(&session.child);
 }
 
+/* Unlike a keeper it is there for this client alone. */
+static void one_that_ends_before_it_greets_is_named(void **state)
+{
+    (void)state;
+    check_loss("hasty",
+               "the backend program 'atoll-backend-hasty' does not speak the sandbox protocol");
+    child_kill(&session.child);
+}
+
 static void one_of_another_version_is_named(void **state)
 {
     (void)state;
@@ -475,8 +521,8 @@ static void a_backend_that_does_not_exist_is_a_usage_error(void **state)
     assert_non_null(strstr(err.message, "nonesuch"));
 }
 
-static const char *const backends[] = {"sound",   "silent",   "quitter", "liar",
-                                       "babbler", "stranger", "halfway", "flood"};
+static const char *const backends[] = {"sound",    "silent",  "quitter", "liar", "babbler",
+                                       "stranger", "halfway", "flood",   "hasty"};
 
 static int make_backends(void **state)
 {
@@ -522,6 +568,8 @@ int main(int argc, char **argv)
         SESSION_TEST(an_older_peer_is_not_asked_for_what_it_lacks),
         SESSION_TEST(what_was_asked_before_the_greeting_fails_by_it),
         SESSION_TEST(the_end_of_a_sandbox_fails_what_is_under_way),
+        SESSION_TEST(the_end_may_come_in_place_of_the_greeting),
+        SESSION_TEST(a_keeper_that_goes_without_a_greeting_leaves_a_remedy),
         SESSION_TEST(a_keeper_that_is_gone_is_told_of_after_its_last_words),
         SESSION_TEST(what_a_peer_said_before_it_went_counts_when_more_is_asked),
         SESSION_TEST(what_a_request_cannot_understand_ends_the_session),
@@ -531,6 +579,7 @@ int main(int argc, char **argv)
         SESSION_TEST(one_that_ends_at_once_is_named),
         SESSION_TEST(one_that_lies_about_lengths_is_named),
         SESSION_TEST(one_that_does_not_greet_is_named),
+        SESSION_TEST(one_that_ends_before_it_greets_is_named),
         SESSION_TEST(one_of_another_version_is_named),
         SESSION_TEST(one_that_ends_halfway_is_named),
         SESSION_TEST(a_flood_leaves_others_their_turn),

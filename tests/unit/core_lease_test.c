@@ -228,6 +228,40 @@ static void an_owner_is_the_same_to_the_byte(void **state)
     assert_non_null(strstr(err[2].message, "'a '"));
 }
 
+static void who_presents_an_owner_means_a_sandbox_that_has_one(void **state)
+{
+    struct error extend = ERROR_INIT, end = ERROR_INIT, none = ERROR_INIT;
+    struct lease l = made(LEASE_NONE);
+
+    (void)state;
+    assert_int_equal(lease_judge_owner(NULL, NULL, &none), 0);
+    assert_int_equal(lease_judge_owner(NULL, "", &none), 0);
+    assert_int_equal(lease_judge_end(&l, NULL, NULL, &none), 0);
+    assert_int_equal(none.code, 0);
+    assert_int_equal(lease_judge_owner(NULL, "a/b", &extend), -EACCES);
+    assert_int_equal(lease_judge_end(&l, NULL, "a/b", &end), -EACCES);
+    assert_int_equal(end.cls, ERROR_TERMINAL);
+    assert_string_equal(end.message, "the sandbox carries no owner, and 'a/b' was given");
+    assert_string_equal(extend.message, end.message);
+    assert_non_null(strstr(end.remedy, "Leave --owner out"));
+    lease_clear(&l);
+}
+
+static void who_may_not_end_it_is_told_how_to(void **state)
+{
+    struct error err[3] = {ERROR_INIT, ERROR_INIT, ERROR_INIT};
+    struct lease l = made(LEASE_HELD);
+
+    (void)state;
+    assert_int_equal(lease_judge_end(&l, "a/b", NULL, &err[0]), -EACCES);
+    assert_int_equal(lease_judge_end(&l, "a/b", "c", &err[1]), -EACCES);
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(err[i].remedy, "Give --owner NAME as at create, or --force");
+    assert_int_equal(lease_judge_end(&l, "a/b", "a/b", &err[2]), -EBUSY);
+    assert_non_null(strstr(err[2].message, "held by 'one'"));
+    lease_clear(&l);
+}
+
 static void each_attach_has_a_higher_generation_until_there_is_none(void **state)
 {
     const struct attach_request x = {.owner = "a/b", .holder = "one"};
@@ -287,6 +321,8 @@ int main(void)
         cmocka_unit_test(another_holder_is_refused_and_both_are_named),
         cmocka_unit_test(who_needs_a_lease_is_told_who_has_it),
         cmocka_unit_test(an_owner_is_the_same_to_the_byte),
+        cmocka_unit_test(who_presents_an_owner_means_a_sandbox_that_has_one),
+        cmocka_unit_test(who_may_not_end_it_is_told_how_to),
         cmocka_unit_test(each_attach_has_a_higher_generation_until_there_is_none),
         cmocka_unit_test(nothing_is_kept_beyond_the_lifetime),
     };

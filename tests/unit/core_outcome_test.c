@@ -31,6 +31,7 @@ static void a_status_is_the_commands_own_or_says_who_ended_it(void **state)
         {{.reason = REASON_ERROR, .exit_code = 126, .start_stage = START_MARK}, 125},
         {{.reason = REASON_KILLED, .signal = 9}, 137},
         {{.reason = REASON_OOM, .signal = 9}, 137},
+        {{.reason = REASON_COST, .signal = 9}, 137},
         {{.exit_code = 127, .start_stage = START_EXEC, .start_errno = ENOENT}, 127},
         {{.exit_code = 126, .start_stage = START_EXEC, .start_errno = EACCES}, 126},
     };
@@ -63,6 +64,8 @@ static void limits_are_named(void **state)
             "tool: timed out after 1.5 s");
     explain(&(struct exit_report){.reason = REASON_LIFETIME}, NULL,
             "tool: the sandbox's lifetime ended");
+    explain(&(struct exit_report){.signal = 9, .reason = REASON_COST}, NULL,
+            "tool: the sandbox has cost all that it may (backend.max_cost)");
     explain(&(struct exit_report){.signal = 9, .reason = REASON_KILLED}, NULL,
             "tool: ended from outside while it ran");
     explain(&(struct exit_report){.reason = REASON_ERROR}, NULL,

@@ -68,6 +68,26 @@ static void the_owner_has_to_be_the_same_and_nobody_else_in(void **state)
     }
 }
 
+static void a_refusal_says_how_a_dead_holders_name_is_taken_out(void **state)
+{
+    static const struct {
+        const char *tag, *words;
+    } rows[] = {
+        {"airflow_holder=other", "\"atoll hold ID --owner OWNER --holder 'other' -- true\""},
+        {"airflow_holder=it's", "--holder HOLDER -- true"}, /* which quotes would not hold */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const char *const tags[TAGS_MAX] = {"airflow_owner=a/b", rows[i].tag};
+        const struct share_tags t = tags_of(tags);
+        struct error err = ERROR_INIT;
+
+        assert_int_equal(share_tags_admit(&t, "a/b", "t", &err), -EBUSY);
+        assert_non_null(strstr(err.remedy, rows[i].words));
+    }
+}
+
 static void it_is_ended_by_its_owner_while_nobody_holds_it(void **state)
 {
     static const struct {
@@ -82,7 +102,10 @@ static void it_is_ended_by_its_owner_while_nobody_holds_it(void **state)
         {{"airflow_owner=a/b"}, "", -EACCES},
         {{"airflow_owner=a/b"}, NULL, -EACCES},
         {{"airflow_owner=", "airflow_holder=t"}, NULL, 0},
-        {{"team=x"}, "a/b", 0},
+        {{"team=x"}, "a/b", -EACCES},
+        {{"airflow_owner="}, "a/b", -EACCES},
+        {{"team=x"}, NULL, 0},
+        {{"team=x"}, "", 0},
         {{NULL}, NULL, 0},
     };
 
@@ -229,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_owner_has_to_be_the_same_and_nobody_else_in),
+        cmocka_unit_test(a_refusal_says_how_a_dead_holders_name_is_taken_out),
         cmocka_unit_test(it_is_ended_by_its_owner_while_nobody_holds_it),
         cmocka_unit_test(what_is_left_is_counted_from_the_tag),
         cmocka_unit_test(network_and_workdir_are_told_as_they_were_recorded),

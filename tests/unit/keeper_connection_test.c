@@ -116,14 +116,19 @@ static void expect_exited(struct channel *c, uint32_t id, uint32_t reason)
     assert_int_equal(x.reason, reason);
 }
 
-static void send_hello(struct channel *c, uint32_t major)
+static void send_hello_of(struct channel *c, uint32_t major, uint32_t minor)
 {
-    const struct hello hello = {major, WIRE_VERSION_MINOR, "a test"};
+    const struct hello hello = {major, minor, "a test"};
     uint8_t buf[128];
     struct writer w = writer_over(buf, sizeof buf);
 
     hello_encode(&w, &hello);
     send_to(c, MSG_HELLO, 0, &w);
+}
+
+static void send_hello(struct channel *c, uint32_t major)
+{
+    send_hello_of(c, major, WIRE_VERSION_MINOR);
 }
 
 static int start(void **state)
@@ -380,6 +385,7 @@ static void flags_that_do_not_go_together_are_refused(void **state)
                                      EXEC_FILES | EXEC_DETACH,
                                      EXEC_LAST | EXEC_IN_BAND,
                                      EXEC_LAST | EXEC_DETACH,
+                                     EXEC_LAST, /* in a sandbox that others find */
                                      EXEC_DETACH | EXEC_TTY,
                                      EXEC_DETACH | EXEC_STDIN,
                                      EXEC_DETACH | EXEC_IN_BAND,
@@ -506,6 +512,57 @@ static void output_that_was_on_its_way_goes_with_the_client(void **state)
     assert_int_equal(s->keeper.n_commands, 0);
     expect_nothing(&s->init);
     message_close_fds(&m);
+}
+
+static void a_killed_command_does_not_wait_for_a_client_that_has_gone(void **state)
+{
+    struct scene *s = *state;
+    uint32_t number;
+    struct message m;
+
+    send_exec(s, 1, 5, EXEC_IN_BAND, 0);
+    assert_int_equal(channel_receive(&s->init, &m), 1);
+    number = m.id;
+    assert_int_equal(m.n_fds, 2);
+    assert_int_equal(write(m.fds[0], "x", 1), 1); /* its client has to give credit for it … */
+    s->keeper.commands->streams.outputs[0].credit = 0;
+    send_to(&s->clients[1], MSG_CANCEL, 5, NULL);
+    turn(s);
+    message_close_fds(&m);
+    expect(&s->init, MSG_KILL, number, &m);
+    send_stop(s, 2, 9, number);
+    expect_nothing(&s->clients[2]);
+    tell_exited(s, number, 0);
+    tell_killed(s, number);
+    expect(&s->clients[2], MSG_DONE, 9, &m); /* nothing of it runs any more */
+    send_stop(s, 2, 10, number);
+    expect_error(&s->clients[2], 10, ESRCH);
+    assert_int_equal(s->keeper.n_commands, 1);
+    hang_up(s, 1); /* … which does not come any more */
+    assert_int_equal(s->keeper.n_commands, 0);
+    expect_nothing(&s->init);
+}
+
+static void a_kill_takes_no_longer_or_shorter_when_its_client_goes(void **state)
+{
+    struct scene *s = *state;
+    struct message m;
+
+    send_to(&s->clients[1], MSG_FILES, 5, NULL);
+    turn(s);
+    uint32_t number = number_at_init(s);
+    expect(&s->clients[1], MSG_FILES_OPENED, 5, &m);
+    message_close_fds(&m);
+    command_kill(s->keeper.commands);
+    expect(&s->init, MSG_KILL, number, &m);
+    uint64_t deadline = s->keeper.commands->timeout.deadline_us;
+    hang_up(s, 1);
+    assert_int_equal(s->keeper.n_commands, 1);
+    assert_true(s->keeper.commands->timeout.deadline_us == deadline);
+    expect_nothing(&s->init);
+    tell_exited(s, number, 0);
+    tell_killed(s, number);
+    assert_int_equal(s->keeper.n_commands, 0);
 }
 
 static void an_owned_sandbox_ends_with_its_creator_only(void **state)
@@ -918,6 +975,31 @@ static void everybody_hears_of_the_end(void **state)
         assert_int_equal(channel_receive(&s->clients[i], &m), -EPIPE);
 }
 
+/* What came with 1.3 is told to earlier clients as what they know. */
+static void an_end_is_told_in_the_words_of_each_version(void **state)
+{
+    struct scene *s = *state;
+    struct message m;
+
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        send_hello_of(&s->clients[i], WIRE_VERSION_MAJOR, i + 1);
+    turn(s);
+    for (int i = 0; i < CLIENTS; i++) {
+        expect(&s->clients[i], MSG_HELLO, 0, &m);
+        give(s, i, 5, 0);
+    }
+    keeper_end(&s->keeper, ENDED_COST);
+    for (int i = 0; i < CLIENTS; i++) {
+        bool later = i + 1 >= 3;
+        uint32_t by = ENDED__MAX;
+
+        expect_exited(&s->clients[i], 5, later ? REASON_COST : REASON_KILLED);
+        expect(&s->clients[i], MSG_ENDED, i == 0 ? CREATE_ID : 0, &m);
+        assert_int_equal(number_decode(m.payload, TAG_ENDED_BY, &by), 0);
+        assert_int_equal(by, later ? ENDED_COST : ENDED_KILLED);
+    }
+}
+
 static void whoever_stops_commands_hears_of_the_end_too(void **state)
 {
     struct scene *s = *state;
@@ -1121,6 +1203,7 @@ static void the_last_command_ends_the_sandbox_when_all_is_told(void **state)
     struct writer w = writer_over(buf, sizeof buf);
     struct message m = {.type = MSG_EXITED};
 
+    s->keeper.spec.owned = true;
     give_egress(s, &egress);
     m.id = give(s, 0, 5, EXEC_LAST);
     exit_report_encode(&w, &x);
@@ -1170,6 +1253,8 @@ int main(void)
         SCENE(with_a_client_go_its_commands),
         SCENE(detached_commands_stay),
         SCENE(output_that_was_on_its_way_goes_with_the_client),
+        SCENE(a_killed_command_does_not_wait_for_a_client_that_has_gone),
+        SCENE(a_kill_takes_no_longer_or_shorter_when_its_client_goes),
         SCENE(an_owned_sandbox_ends_with_its_creator_only),
         SCENE(a_held_sandbox_outlives_all_its_clients),
         SCENE(a_client_that_reads_nothing_is_dropped_without_harm),
@@ -1185,6 +1270,8 @@ int main(void)
         SCENE(files_connect_a_client_with_the_inside),
         SCENE(everybody_hears_of_the_end),
         SCENE(whoever_stops_commands_hears_of_the_end_too),
+        cmocka_unit_test_setup_teardown(an_end_is_told_in_the_words_of_each_version, start_silent,
+                                        end),
         SCENE(clients_come_by_a_listening_socket),
         SCENE(a_client_may_go_when_init_is_gone),
         SCENE(commands_may_be_stopped_when_init_is_gone),

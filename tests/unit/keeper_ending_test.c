@@ -18,6 +18,7 @@
 #include "core/limits.h"
 #include "keeper/command.h"
 #include "keeper/ending.h"
+#include "wire/exported.h"
 #include "wire/fault.h"
 #include "base/guards.h"
 
@@ -318,26 +319,58 @@ static void what_was_done_earlier_counts_from_then(void **state)
     assert_int_equal(k->ending.idle.deadline_us, second);
 }
 
-static void questions_do_not_keep_it_and_requests_do(void **state)
+/* Whether a request counts as use; how it is answered is of no interest. */
+static bool counts(struct scene *s, uint16_t type, const struct writer *w)
 {
-    static const struct {
-        uint16_t type;
-        bool counts;
-    } rows[] = {{MSG_INSPECT, false}, {MSG_PS, false},  {MSG_DESCRIBE, false}, {MSG_EXTEND, false},
-                {MSG_RELEASE, false}, {MSG_STOP, true}, {MSG_POLICY, true},    {MSG_EXEC, true}};
-    struct scene *s = *state;
-    struct keeper *k = &s->keeper;
     struct message m;
 
-    k->spec.idle_timeout_us = 3600 * SECOND_US;
-    assert_int_equal(ending_begin(k), 0);
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        k->ending.active_us = 0;
-        ask(s, rows[i].type, NULL);
-        while (channel_receive(&s->client, &m) > 0)
-            message_close_fds(&m);
-        assert_int_equal(k->ending.active_us > 0, rows[i].counts);
-    }
+    s->keeper.ending.active_us = 0;
+    ask(s, type, w);
+    while (channel_receive(&s->client, &m) > 0)
+        message_close_fds(&m);
+    while (channel_receive(&s->init, &m) > 0)
+        message_close_fds(&m);
+    return s->keeper.ending.active_us > 0;
+}
+
+static void questions_and_what_is_refused_do_not_keep_it(void **state)
+{
+    /* Without what they need, or for what is not there. */
+    static const uint16_t types[] = {MSG_INSPECT, MSG_PS,       MSG_DESCRIBE, MSG_EXTEND,
+                                     MSG_RELEASE, MSG_STOP,     MSG_EXEC,     MSG_ATTACH,
+                                     MSG_POLICY,  MSG_SIGNAL,   MSG_RESIZE,   MSG_INPUT,
+                                     MSG_CANCEL,  MSG_EXPORTED, MSG_PRESENT};
+    struct scene *s = *state;
+
+    s->keeper.spec.idle_timeout_us = 3600 * SECOND_US;
+    s->keeper.spec.block_network = false; /* which is not changed later */
+    assert_int_equal(ending_begin(&s->keeper), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+        if (counts(s, types[i], NULL))
+            fail_msg("%s counts", message_name(types[i]));
+}
+
+static void what_is_done_keeps_it(void **state)
+{
+    const struct exported_report exported = {
+        .path = "out", .url = "file:///tmp/out", .bytes = 3, .digest = "sha256:00"};
+    const char *argv[] = {"true"};
+    const struct exec_request exec = {.argv = argv, .n_argv = 1, .flags = EXEC_DETACH};
+    struct scene *s = *state;
+    uint8_t buf[512];
+    struct writer w = writer_over(buf, sizeof buf);
+
+    s->keeper.spec.idle_timeout_us = 3600 * SECOND_US;
+    s->keeper.spec.block_network = true;
+    assert_int_equal(ending_begin(&s->keeper), 0);
+    exported_report_encode(&w, &exported);
+    assert_true(counts(s, MSG_EXPORTED, &w));
+    assert_true(counts(s, MSG_POLICY, NULL)); /* it is what was asked for already */
+    assert_true(counts(s, MSG_FILES, NULL));
+    s->keeper.commands->id = ASK_ID + 1;
+    w = writer_over(buf, sizeof buf);
+    exec_request_encode(&w, &exec);
+    assert_true(counts(s, MSG_EXEC, &w));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
@@ -357,7 +390,8 @@ int main(void)
         TEST(silence_ends_it),
         TEST(commands_connections_and_leases_keep_it),
         TEST(what_was_done_earlier_counts_from_then),
-        TEST(questions_do_not_keep_it_and_requests_do),
+        TEST(questions_and_what_is_refused_do_not_keep_it),
+        TEST(what_is_done_keeps_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,9 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/event_lines.h"
+#include "core/limits.h"
 #include "core/state.h"
 #include "keeper/command.h"
 #include "keeper/events.h"
@@ -75,6 +77,8 @@ static int start(void **state)
     memcpy(s.keeper.id, record.id, sizeof record.id);
     s.keeper.listen_fd = state_publish(&record, &err);
     s.keeper.events = (struct event_log)EVENT_LOG_INIT;
+    if (loop_init(&s.keeper.loop) < 0)
+        return -1;
     s.folder = state_sandbox_folder(record.id, &err);
     s.lines.owner = &s;
     s.lines.line = count_line;
@@ -89,6 +93,7 @@ static int end(void **state)
 
     event_lines_done(&s->lines);
     events_close(&s->keeper);
+    loop_done(&s->keeper.loop);
     string_list_done(&s->keeper.spec.env);
     fd_closep(&s->keeper.listen_fd);
     fd_closep(&s->folder);
@@ -110,6 +115,17 @@ static void deny(struct scene *s, const char *name, uint64_t bytes)
                              .at_us = UINT64_C(1796032800123456)};
 
     events_denied(&s->keeper, &x);
+}
+
+/* A line as of a refusal, which is not held back. */
+static void refuse(struct scene *s, uint64_t bytes)
+{
+    event_log_add(&s->keeper.events, s->keeper.id, true,
+                  json_pack("{s:o, s:s, s:s, s:I}", "time", event_time_json(1), "kind", "egress",
+                            "name",
+                            "some.rather.long.name.of.a.host.in.a.domain.of.some.people.with.many."
+                            "hosts.in.the.part.of.the.network.that.they.have.for.examples.org",
+                            "bytes", (json_int_t)bytes));
 }
 
 /* The whole file; owned. */
@@ -210,7 +226,7 @@ static void the_file_is_bounded_and_says_what_went(void **state)
     uint64_t n;
 
     for (n = 0; n < 12000; n++) {
-        deny(s, "some.rather.long.name.of.a.host.example.org", n);
+        refuse(s, n);
         assert_true(s->keeper.events.bytes <= EVENTS_BYTES_MAX);
     }
     assert_int_equal(fstatat(s->folder, STATE_EVENTS, &st, 0), 0);
@@ -219,7 +235,6 @@ static void the_file_is_bounded_and_says_what_went(void **state)
     assert_int_equal(event_lines_read(&s->lines), 0);
     assert_int_equal(s->gaps, 1);
     assert_true(s->gone > 0 && s->gone + s->n_read == n);
-    assert_true(s->gone == s->keeper.events.gone);
     assert_true(s->expected == n);
 }
 
@@ -227,27 +242,29 @@ static void the_file_is_bounded_and_says_what_went(void **state)
 static void a_reader_that_keeps_up_misses_nothing(void **state)
 {
     struct scene *s = *state;
+    struct stat st;
 
     for (uint64_t n = 0; n < 12000; n++) {
-        deny(s, "some.rather.long.name.of.a.host.example.org", n);
+        refuse(s, n);
         if (n % 700 == 0)
             assert_int_equal(event_lines_read(&s->lines), 0);
     }
     assert_int_equal(event_lines_read(&s->lines), 0);
-    assert_true(s->keeper.events.gone > 0);
     assert_int_equal(s->gaps, 0);
     assert_int_equal(s->n_read, 12000);
+    _cleanup_free_ char *text = file(s, &st);
+    assert_non_null(strstr(text, "\"dropped\"")); /* it was cut */
 }
 
 static void a_slow_reader_is_told_of_the_gap(void **state)
 {
     struct scene *s = *state;
 
-    deny(s, "a", 0);
+    refuse(s, 0);
     assert_int_equal(event_lines_read(&s->lines), 0);
     assert_int_equal(s->n_read, 1);
     for (uint64_t n = 1; n < 20000; n++)
-        deny(s, "some.rather.long.name.of.a.host.example.org", n);
+        refuse(s, n);
     assert_int_equal(event_lines_read(&s->lines), 0);
     assert_int_equal(s->gaps, 1);
     assert_true(s->expected == 20000);
@@ -265,6 +282,264 @@ static void half_a_line_waits_for_its_end(void **state)
     assert_int_equal(write(s->keeper.events.fd, rest, strlen(rest)), (int)strlen(rest));
     assert_int_equal(event_lines_read(&s->lines), 0);
     assert_int_equal(s->n_read, 1);
+}
+
+static void a_line_that_is_too_long_is_counted_in_its_place(void **state)
+{
+    struct scene *s = *state;
+    struct stat st;
+    char *text = calloc(1, EVENT_LINE_BYTES_MAX + 1);
+
+    assert_non_null(text);
+    memset(text, 'x', EVENT_LINE_BYTES_MAX);
+    refuse(s, 0);
+    event_log_add(&s->keeper.events, s->keeper.id, true,
+                  json_pack("{s:s, s:s, s:s}", "time", "t", "kind", "policy", "x", text));
+    refuse(s, 1);
+    free(text);
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    assert_int_equal(s->gaps, 1);
+    assert_int_equal(s->n_read, 2);
+    _cleanup_free_ char *all = file(s, &st);
+    assert_true(st.st_size < 1024);
+    assert_non_null(strstr(all, "\"lines\":1}\n"));
+}
+
+struct seen {
+    uint64_t lines, gone, others;
+    char time[32];
+    bool ended;
+};
+
+static int count_seen(void *owner, const char *line, const json_t *value)
+{
+    struct seen *x = owner;
+    const char *kind = json_string_value(json_object_get(value, "kind"));
+
+    assert_true(line && kind);
+    if (strcmp(kind, "events") == 0) {
+        x->gone += (uint64_t)json_integer_value(json_object_get(value, "lines"));
+        (void)snprintf(x->time, sizeof x->time, "%s",
+                       json_string_value(json_object_get(value, "time")));
+        return 0;
+    }
+    x->lines++;
+    x->others += strcmp(kind, "egress") != 0;
+    x->ended = x->ended || strcmp(kind, "end") == 0;
+    return 0;
+}
+
+/* Whoever wrote it. The rest of the line may come later than its beginning. */
+static void a_reader_passes_over_what_is_too_long(void **state)
+{
+    static const char head[] =
+        "{\"time\":\"2026-11-30T10:00:00.123456Z\",\"kind\":\"egress\",\"x\":\"";
+    struct scene *s = *state;
+    struct seen seen = {0};
+    const size_t n = 2 * EVENT_LINES_BYTES_MAX;
+    char *text = malloc(n);
+
+    s->lines.owner = &seen;
+    s->lines.line = count_seen;
+    assert_non_null(text);
+    memset(text, 'x', n);
+    refuse(s, 0);
+    assert_int_equal(write(s->keeper.events.fd, head, strlen(head)), (int)strlen(head));
+    assert_int_equal(write(s->keeper.events.fd, text, n), (int)n);
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    assert_true(s->lines.capacity < n);
+    assert_int_equal(write(s->keeper.events.fd, text, n), (int)n);
+    free(text);
+    assert_int_equal(write(s->keeper.events.fd, "\"}\n", 3), 3);
+    refuse(s, 2);
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    assert_int_equal(seen.lines, 2);
+    assert_int_equal(seen.gone, 1);
+    assert_string_equal(seen.time, "2026-11-30T10:00:00.123456Z");
+    refuse(s, 3);
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    assert_int_equal(seen.lines, 3);
+}
+
+/* A command that is over, whose line is long. */
+static void exit_of(struct scene *s, uint64_t number)
+{
+    struct keeper_command c = {.keeper = &s->keeper, .number = (uint32_t)number, .exited = true};
+
+    events_command(&s->keeper, "exited", &c);
+}
+
+static void refusals_go_before_all_else_and_commands_next(void **state)
+{
+    struct scene *s = *state;
+    struct seen seen = {0};
+    struct stat st;
+
+    s->lines.owner = &seen;
+    s->lines.line = count_seen;
+    events_lease(&s->keeper, "attached", "team", "job-7", 1);
+    exit_of(s, 1);
+    for (uint64_t n = 0; n < 12000; n++)
+        refuse(s, n);
+    events_limit(&s->keeper, "lifetime_near", 1500000);
+    for (uint64_t n = 0; n < 12000; n++)
+        refuse(s, n);
+    char *text = file(s, &st);
+    assert_non_null(strstr(text, "job-7"));
+    assert_non_null(strstr(text, "\"command\":1,"));
+    assert_non_null(strstr(text, "lifetime_near"));
+    assert_true(strstr(text, "job-7") < strstr(text, "dropped"));
+    free(text);
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    assert_int_equal(seen.lines + seen.gone, 24003); /* each has its number still */
+    assert_int_equal(seen.others, 3);
+    for (uint64_t n = 0; n < 12000; n++)
+        exit_of(s, 2);
+    text = file(s, &st);
+    assert_non_null(strstr(text, "job-7"));
+    assert_null(strstr(text, "\"command\":1,"));
+    assert_non_null(strstr(text, "lifetime_near"));
+    free(text);
+    for (uint64_t n = 0; n < 12000; n++)
+        events_lease(&s->keeper, "refused", "team", "job-8", 1);
+    text = file(s, &st);
+    assert_null(strstr(text, "job-7"));
+    free(text);
+    assert_true(st.st_size <= EVENTS_BYTES_MAX);
+    assert_true((size_t)st.st_size == s->keeper.events.bytes);
+}
+
+/* A reader that is on the spot hears all, whatever goes and however often the file is cut. */
+static void a_reader_that_keeps_up_misses_nothing_of_any_kind(void **state)
+{
+    struct scene *s = *state;
+    struct seen seen = {0};
+
+    s->lines.owner = &seen;
+    s->lines.line = count_seen;
+    for (uint64_t n = 0; n < 9000; n++) {
+        refuse(s, n);
+        exit_of(s, n + 1);
+        events_lease(&s->keeper, "refused", "team", "job-8", 1);
+        if (n % 300 == 0)
+            assert_int_equal(event_lines_read(&s->lines), 0);
+    }
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    assert_int_equal(seen.lines, 27000);
+    assert_int_equal(seen.gone, 0);
+}
+
+static void the_last_lines_find_room_when_the_folder_is_gone(void **state)
+{
+    struct scene *s = *state;
+    struct seen seen = {0};
+
+    s->lines.owner = &seen;
+    s->lines.line = count_seen;
+    events_state(&s->keeper, "created", NULL);
+    for (uint64_t n = 0; s->keeper.events.bytes < EVENTS_BYTES_MAX - 600; n++)
+        refuse(s, n);
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    events_ending(&s->keeper);
+    state_withdraw(s->keeper.id);
+    const uint64_t before = seen.lines;
+    for (uint64_t n = 1; n <= 10; n++)
+        exit_of(s, n);
+    events_state(&s->keeper, "ended", "destroyed");
+    assert_true(s->keeper.events.bytes > EVENTS_BYTES_MAX);
+    assert_int_equal(event_lines_read(&s->lines), 0);
+    assert_int_equal(seen.lines, before + 11);
+    assert_true(seen.ended);
+    assert_int_equal(seen.gone, 0);
+}
+
+/* --- floods of refusals --- */
+
+/* How many attempts the lines of a file tell of, and in how many lines. */
+static uint64_t attempts(const struct scene *s, size_t *ret_lines)
+{
+    struct stat st;
+    _cleanup_free_ char *text = file(s, &st);
+    uint64_t sum = 0;
+
+    *ret_lines = 0;
+    for (const char *p = text; p && *p; p = strchr(p, '\n'), p = p ? p + 1 : NULL) {
+        json_t *e = json_loads(p, JSON_DISABLE_EOF_CHECK, NULL);
+
+        assert_non_null(e);
+        if (strcmp(json_string_value(json_object_get(e, "kind")), "egress") == 0) {
+            sum += 1 + (uint64_t)(json_integer_value(json_object_get(e, "repeated")) +
+                                  json_integer_value(json_object_get(e, "dropped")));
+            (*ret_lines)++;
+        }
+        json_decref(e);
+    }
+    return sum;
+}
+
+static void assert_same(const struct command_denials *a, const struct command_denials *b)
+{
+    static uint8_t bytes[2][64 * 1024];
+    struct writer w[2] = {writer_over(bytes[0], sizeof bytes[0]),
+                          writer_over(bytes[1], sizeof bytes[1])};
+
+    command_denials_encode(&w[0], a);
+    command_denials_encode(&w[1], b);
+    assert_false(w[0].bad || w[1].bad);
+    assert_true(writer_len(&w[0]) > 0);
+    assert_int_equal(writer_len(&w[0]), writer_len(&w[1]));
+    assert_memory_equal(bytes[0], bytes[1], writer_len(&w[0]));
+}
+
+static void a_flood_of_refusals_is_counted(void **state)
+{
+    struct scene *s = *state;
+    struct keeper_command c = {.number = 3};
+    struct command_denials *all = NULL;
+    struct denial_lines *d = &s->keeper.events.denials;
+    struct denial x = {.name = "a", .address = "", .rule = "", .reason = "", .repeated = 2};
+    size_t lines;
+
+    events_state(&s->keeper, "created", NULL);
+    s->keeper.commands = &c;
+    for (x.port = 1; x.port <= 5000; x.port++)
+        events_denied(&s->keeper, &x);
+    (void)attempts(s, &lines);
+    assert_in_range(lines, EVENT_DENIALS_AT_ONCE, EVENT_DENIALS_AT_ONCE + 100);
+    d->paid_us = 0; /* much later */
+    assert_true(d->due.set);
+    assert_int_equal(d->due.due(&s->keeper.loop, &d->due), 0);
+    assert_int_equal(attempts(s, &lines), 3 * 5000);
+    for (x.port = 1; x.port <= 5000; x.port++)
+        events_denied(&s->keeper, &x);
+    s->keeper.commands = NULL;
+    events_ending(&s->keeper);
+    events_state(&s->keeper, "ended", "destroyed"); /* the end waits for no share */
+    assert_int_equal(attempts(s, &lines), 3 * 10000);
+    assert_in_range(lines, 2 * EVENT_DENIALS_AT_ONCE, 2 * EVENT_DENIALS_AT_ONCE + 200);
+    assert_false(d->due.set);
+    for (int i = 0; i < 2; i++)
+        for (x.port = 1; x.port <= 5000; x.port++)
+            assert_int_equal(command_denials_note(&all, &x), 0);
+    assert_same(c.denials, all); /* a command hears of all */
+    command_denials_free(c.denials);
+    command_denials_free(all);
+}
+
+/* Nobody needs to try again for that. */
+static void a_refusal_that_waits_is_told_in_its_turn(void **state)
+{
+    struct scene *s = *state;
+    size_t before, after;
+
+    for (int i = 0; i < EVENT_DENIALS_AT_ONCE + 50; i++)
+        deny(s, "a", 0);
+    (void)attempts(s, &before);
+    s->keeper.events.denials.paid_us -= UINT64_C(1000000) / EVENT_DENIALS_PER_SECOND;
+    while (s->keeper.events.denials.waiting)
+        assert_int_equal(loop_turn(&s->keeper.loop, clock_after_us(5000000)), 0);
+    assert_int_equal(attempts(s, &after), EVENT_DENIALS_AT_ONCE + 50);
+    assert_true(after == before + 1);
 }
 
 /* --- the other kinds --- */
@@ -488,7 +763,67 @@ static void states_leases_and_limits_are_told(void **state)
     assert_null(line_of_file(s, ARRAY_SIZE(kinds)));
 }
 
+/* No character in part, and no more than an owner and a holder may have. */
+static void names_that_were_refused_are_cut(void **state)
+{
+    struct scene *s = *state;
+    const size_t n = 2 * 1024 * 1024;
+    struct stat st;
+    char *text = malloc(n + 1);
+
+    assert_non_null(text);
+    for (size_t i = 0; i < n; i++)
+        text[i] = i == 0 ? 'a' : i % 2 == 1 ? '\xc3' : '\xa9';
+    text[n] = '\0';
+    events_lease(&s->keeper, "refused", text, text + 1, 0);
+    free(text);
+    json_t *e = line_of_file(s, 0);
+    assert_int_equal(json_string_length(json_object_get(e, "owner")), LIMIT_TEXT_BYTES - 1);
+    assert_int_equal(json_string_length(json_object_get(e, "holder")), LIMIT_TEXT_BYTES);
+    assert_null(strchr(text_at(e, "owner"), '?'));
+    assert_null(strchr(text_at(e, "holder"), '?'));
+    json_decref(e);
+    free(file(s, &st));
+    assert_true(st.st_size < 16 * 1024);
+}
+
 /* --- the audit file --- */
+
+static void where_a_server_has_to_answer_is_no_audit_file(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned long type;
+        const char *name;
+    } cases[] = {
+        {0x6969, "NFS"},
+        {0xFF534D42, "SMB"},
+        {0xFE534D42, "SMB"},
+        {0x517B, "SMB"},
+        {0x01021997, "9p"},
+        {0x65735546, "FUSE"},
+        {0x00C36400, "Ceph"},
+        {0x5346414F, "AFS"},
+        {0x6B414653, "AFS"},
+        {0x73757245, "Coda"},
+        {0xEF53, NULL},
+        {0x9123683E, NULL},
+        {0x58465342, NULL},
+        {0x01021994, NULL},
+        {0x794C7630, NULL},
+        {0x2FC12FC1, NULL},
+        {0xFFFFFFFFFF534D42, "SMB"}, /* a negative number, where f_type has a sign */
+        {0, NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *name = event_log_server_of(cases[i].type);
+
+        assert_true((name == NULL) == (cases[i].name == NULL));
+        if (name)
+            assert_string_equal(name, cases[i].name);
+    }
+}
 
 static void audit_path(const struct scene *s, char ret[96])
 {
@@ -652,6 +987,15 @@ int main(void)
         TEST(a_reader_that_keeps_up_misses_nothing),
         TEST(a_slow_reader_is_told_of_the_gap),
         TEST(half_a_line_waits_for_its_end),
+        TEST(a_line_that_is_too_long_is_counted_in_its_place),
+        TEST(a_reader_passes_over_what_is_too_long),
+        TEST(refusals_go_before_all_else_and_commands_next),
+        TEST(a_reader_that_keeps_up_misses_nothing_of_any_kind),
+        TEST(the_last_lines_find_room_when_the_folder_is_gone),
+        TEST(a_flood_of_refusals_is_counted),
+        TEST(a_refusal_that_waits_is_told_in_its_turn),
+        TEST(names_that_were_refused_are_cut),
+        TEST(where_a_server_has_to_answer_is_no_audit_file),
         TEST(a_command_is_told_with_its_masked_arguments),
         TEST(a_secret_is_masked_before_arguments_are_cut),
         TEST(many_arguments_are_cut),

@@ -266,6 +266,47 @@ static void expect_killed(struct scene *s, uint32_t number)
     expect(&s->init, MSG_KILL, number, &m);
 }
 
+/* Init is to end what commands from number @first on have left behind. */
+static void expect_rests(struct scene *s, uint32_t first)
+{
+    struct message m;
+    uint32_t got;
+
+    expect(&s->init, MSG_KILL, 0, &m);
+    assert_int_equal(number_decode(m.payload, TAG_COMMAND_NUMBER, &got), 0);
+    assert_int_equal(got, first);
+}
+
+static int tell_rests(struct scene *s, uint32_t error)
+{
+    uint8_t buf[16];
+    struct writer w = writer_over(buf, sizeof buf);
+    struct message m = {.type = MSG_KILLED};
+
+    field_put_u32(&w, TAG_ERROR_CODE, error);
+    m.payload = reader_over(buf, writer_len(&w));
+    int r = command_killed(&s->keeper, &m);
+    if (s->keeper.state == KEEPER_RUNNING)
+        turn(s);
+    return r;
+}
+
+/* A command of client @i has ended by itself, and that is told. */
+static void end_command(struct scene *s, int i, uint32_t number)
+{
+    const struct exit_report x = {.exit_code = 0};
+    uint8_t buf[512];
+    struct writer w = writer_over(buf, sizeof buf);
+    struct message m = {.type = MSG_EXITED, .id = number};
+
+    exit_report_encode(&w, &x);
+    m.payload = reader_over(buf, writer_len(&w));
+    assert_int_equal(command_exited(&s->keeper, &m), 0);
+    turn(s);
+    assert_int_equal(channel_receive(&s->clients[i], &m), 1);
+    assert_int_equal(m.type, MSG_EXITED);
+}
+
 /* Init has killed all of a command. */
 static void tell_dead(struct scene *s, uint32_t number)
 {
@@ -595,6 +636,7 @@ static void the_same_holder_takes_over_and_fences_its_earlier_connection(void **
         killed[2] |= m.id == presented;
     }
     assert_true(killed[0] && killed[1] && killed[2]);
+    expect_rests(s, command);
     expect_nothing(&s->init);
     expect_lost(s, 1);
     expect_lost(s, 3);
@@ -602,11 +644,13 @@ static void the_same_holder_takes_over_and_fences_its_earlier_connection(void **
     tell_dead(s, presented);
     expect_nothing(&s->clients[2]); /* one is left */
     tell_dead(s, command);
+    expect_nothing(&s->clients[2]); /* and what others may have left */
+    assert_int_equal(tell_rests(s, 0), 0);
     assert_int_equal(end_attach(s, 2), 2);
     expect_exited(s, 1, 5);
     expect_exited(s, 3, 5);
-    expect_may_not(s, 1, 8, EACCES, "over; 'one' has it now");
-    expect_may_not(s, 3, 8, EACCES, "over; 'one' has it now");
+    expect_may_not(s, 1, 8, EACCES, "over; a later attach, of 'one', has it now");
+    expect_may_not(s, 3, 8, EACCES, "over; a later attach, of 'one', has it now");
     expect_may(s, 2, 5);
 }
 
@@ -622,6 +666,7 @@ static void what_a_fenced_connection_still_sends_has_no_effect(void **state)
     number = give(s, 1, 5, EXEC_TTY | EXEC_IN_BAND | EXEC_STDIN);
     begin_attach(s, 2, "one", 0);
     expect_killed(s, number);
+    expect_rests(s, number);
     expect_lost(s, 1);
     field_put_u32(&w, TAG_SIGNAL, 15);
     ask(s, 1, MSG_SIGNAL, 5, &w);
@@ -639,6 +684,7 @@ static void what_a_fenced_connection_still_sends_has_no_effect(void **state)
     release(s, 1);
     assert_true(lease_taken(&s->keeper));
     tell_dead(s, number);
+    assert_int_equal(tell_rests(s, 0), 0);
     (void)end_attach(s, 2);
     expect_exited(s, 1, 5);
     release(s, 2);
@@ -716,6 +762,7 @@ static void the_holders_end_frees_it_at_once(void **state)
     hang_up(s, 1);
     expect_killed(s, own);
     expect_killed(s, presented);
+    expect_rests(s, own);
     expect_lost(s, 2);
     assert_int_equal(told_state(s, &info), LEASE_FREE);
     expect_may_not(s, 2, 7, EACCES, "over");
@@ -723,7 +770,98 @@ static void the_holders_end_frees_it_at_once(void **state)
     expect_nothing(&s->clients[3]); /* it has it, and is told when nothing is left of the other */
     tell_dead(s, presented);
     tell_dead(s, own);
+    expect_nothing(&s->clients[3]);
+    assert_int_equal(tell_rests(s, 0), 0);
     assert_int_equal(end_attach(s, 3), 2);
+}
+
+static void what_a_given_up_attempt_left_behind_is_dead_before_the_next(void **state)
+{
+    struct scene *s = *state;
+    uint32_t number;
+
+    end_command(s, 0, give(s, 0, 4, EXEC_TTY)); /* of nobody's lease */
+    (void)attach(s, 1, "one", KEEP_US);
+    number = give(s, 1, 5, EXEC_TTY);
+    end_command(s, 1, number); /* its first process; who knows what it started */
+    begin_attach(s, 2, "one", KEEP_US);
+    expect_rests(s, number);
+    expect_nothing(&s->init);
+    expect_nothing(&s->clients[2]);
+    assert_int_equal(tell_rests(s, 0), 0);
+    assert_int_equal(end_attach(s, 2), 2);
+    number = give(s, 2, 5, EXEC_TTY);
+    end_command(s, 2, number);
+    hang_up(s, 2);
+    expect_rests(s, number);
+    begin_attach(s, 3, "one", 0);
+    expect_nothing(&s->init); /* once is enough */
+    expect_nothing(&s->clients[3]);
+    assert_int_equal(tell_rests(s, 0), 0);
+    assert_int_equal(end_attach(s, 3), 3);
+    assert_false(s->keeper.rests_timer.set);
+}
+
+static void what_is_left_at_a_release_stays(void **state)
+{
+    struct scene *s = *state;
+    uint32_t number;
+
+    (void)attach(s, 1, "one", 0);
+    end_command(s, 1, give(s, 1, 5, EXEC_TTY));
+    release(s, 1);
+    (void)attach(s, 2, "two", 0);
+    number = give(s, 2, 5, EXEC_TTY);
+    end_command(s, 2, number);
+    assert_int_equal(attach(s, 2, "two", 0), 2 + 1); /* the same connection, which goes on */
+    expect_nothing(&s->init);
+    hang_up(s, 2);
+    expect_rests(s, number); /* and nothing of before */
+}
+
+static void an_init_that_cannot_end_what_is_left_ends_the_sandbox(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(tell_rests(s, 0), -EPROTO); /* nobody asked */
+    (void)attach(s, 1, "one", 0);
+    end_command(s, 1, give(s, 1, 5, EXEC_TTY));
+    hang_up(s, 1);
+    assert_true(s->keeper.rests_timer.set);
+    assert_int_equal(tell_rests(s, ETIMEDOUT), 0);
+    assert_int_equal(s->keeper.state, KEEPER_ENDING);
+    assert_int_equal(s->keeper.ended_by, ENDED_ERROR);
+}
+
+static void what_others_run_ends_when_it_is_taken(void **state)
+{
+    struct scene *s = *state;
+    uint32_t others, number = give(s, 1, 5, EXEC_TTY);
+
+    others = give(s, 2, 5, EXEC_TTY | EXEC_STDIN);
+    (void)give(s, 2, 6, EXEC_DETACH);
+    begin_attach(s, 1, "one", 0);
+    expect_killed(s, others);
+    expect_nothing(&s->init); /* not its own, and none that is nobody's */
+    expect_nothing(&s->clients[1]);
+    tell_dead(s, others);
+    expect_exited(s, 2, 5);
+    (void)end_attach(s, 1);
+    expect_nothing(&s->clients[2]);
+    end_command(s, 1, number);
+}
+
+static void a_change_of_the_policy_is_over_before_it_is_told(void **state)
+{
+    struct scene *s = *state;
+
+    (void)attach(s, 1, "one", 0);
+    s->keeper.policy_change = (struct policy_change *)s; /* under way; nobody looks at it */
+    begin_attach(s, 2, "one", 0);
+    expect_nothing(&s->clients[2]);
+    s->keeper.policy_change = NULL;
+    lease_settle(&s->keeper);
+    assert_int_equal(end_attach(s, 2), 2);
 }
 
 static void the_end_of_a_presenter_changes_nothing(void **state)
@@ -755,7 +893,8 @@ static void it_is_kept_for_its_holder_alone(void **state)
     expect_may_not(s, 2, 5, EBUSY, "kept for 'one'");
     assert_true(open_files(s, 2, 7, &number));
     present(s, 0, 1);
-    expect_error(s, 0, 51, EACCES, "over; 'one' has it now");
+    expect_error(s, 0, 51, EACCES, "over; the sandbox is kept for 'one'");
+    expect_may_not(s, 0, 5, EACCES, "over; the sandbox is kept for 'one'");
     assert_int_equal(attach(s, 3, "one", 0), 2);
     assert_false(s->keeper.lease_timer.set);
     assert_int_equal(told_state(s, &info), LEASE_HELD);
@@ -891,6 +1030,11 @@ int main(void)
         SCENE(only_who_attached_gives_it_back),
         SCENE(a_release_ends_what_ran_under_the_lease),
         SCENE(the_holders_end_frees_it_at_once),
+        SCENE(what_a_given_up_attempt_left_behind_is_dead_before_the_next),
+        SCENE(what_is_left_at_a_release_stays),
+        SCENE(an_init_that_cannot_end_what_is_left_ends_the_sandbox),
+        SCENE(what_others_run_ends_when_it_is_taken),
+        SCENE(a_change_of_the_policy_is_over_before_it_is_told),
         SCENE(the_end_of_a_presenter_changes_nothing),
         SCENE(it_is_kept_for_its_holder_alone),
         SCENE(it_is_free_when_nobody_comes_back),

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +39,7 @@ struct tree {
     char folder[64];
     struct cgroup_place place;
     struct cgroup_parent found;
+    int slice_fd;
 };
 
 static void put(const struct tree *t, const char *name, const char *text)
@@ -87,6 +90,9 @@ static int plant(void **state)
         (void)snprintf(path, sizeof path, "%s/%s", t->folder, *p);
         assert_int_equal(mkdir(path, 0755), 0);
     }
+    (void)snprintf(path, sizeof path, "%s/slice", t->folder);
+    t->slice_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(t->slice_fd >= 0);
     put_group(t, "", "1\n");
     drop(t, "cgroup.type"); /* as the host's root group */
     drop(t, "memory.max");
@@ -105,6 +111,7 @@ static int fell(void **state)
     char command[128];
 
     fd_closep(&t->found.fd);
+    fd_closep(&t->slice_fd);
     (void)snprintf(command, sizeof command, "%s", t->folder);
     pid_t pid = fork();
     if (pid == 0) {
@@ -144,6 +151,39 @@ static void a_group_that_has_a_ceiling_is_not_left(void **state)
     expect_folder(t, 0, "/slice/scope");
 }
 
+static void a_ceiling_of_any_kind_is_not_left(void **state)
+{
+    static const char *const ceilings[][3] = {{"memory.high", "max\n", "1048576\n"},
+                                              {"memory.swap.max", "max\n", "0\n"},
+                                              {"memory.swap.high", "max\n", "1048576\n"},
+                                              {"cpuset.cpus", "\n", "0-1\n"},
+                                              {"cpuset.mems", "\n", "0\n"},
+                                              {"io.max", "", "8:0 rbps=1048576 wbps=max\n"}};
+    struct tree *t = *state;
+    char name[64];
+
+    for (size_t i = 0; i < ARRAY_SIZE(ceilings); i++) {
+        (void)snprintf(name, sizeof name, "slice/%s", ceilings[i][0]);
+        put(t, name, ceilings[i][1]);
+        expect_folder(t, 0, "");
+        put(t, name, ceilings[i][2]);
+        expect_folder(t, 0, "/slice");
+        drop(t, name);
+    }
+    put(t, "slice/pids.max", "1000\n"); /* as systemd sets it everywhere */
+    expect_folder(t, 0, "");
+}
+
+static void a_ceiling_that_cannot_be_read_is_not_left(void **state)
+{
+    struct tree *t = *state;
+
+    drop(t, "slice/memory.max");
+    expect_folder(t, 0, "");
+    assert_int_equal(symlinkat("nowhere", t->slice_fd, "memory.max"), 0);
+    expect_folder(t, 0, "/slice");
+}
+
 static void processes_are_in_the_way_but_in_the_hosts_root(void **state)
 {
     struct tree *t = *state;
@@ -168,7 +208,32 @@ static void a_controller_that_is_missing_is_named(void **state)
     }
     expect_folder(t, -ENODEV, "");
     assert_int_equal(t->found.lacking, CGROUP_CPU);
+    assert_int_equal(t->found.why, CGROUP_WHY_KERNEL); /* the host's root group has none */
+    put(t, "cgroup.type", "domain\n");
+    expect_folder(t, -ENODEV, "");
+    assert_int_equal(t->found.why, CGROUP_WHY_OUTSIDE); /* the root of a container */
     assert_int_equal(cgroup_parent_open(&t->place, MEMORY, &t->found), 0);
+}
+
+static void a_controller_that_is_not_delegated_is_named(void **state)
+{
+    const bool root = geteuid() == 0;
+    struct tree *t = *state;
+
+    put(t, "slice/cgroup.controllers", "memory pids\n");
+    put(t, "slice/scope/cgroup.controllers", "memory pids\n");
+    put(t, "slice/memory.max", "1048576\n"); /* so that it is not left */
+    expect_folder(t, -ENODEV, "/slice");
+    assert_int_equal(t->found.lacking, CGROUP_CPU);
+    assert_int_equal(t->found.why, CGROUP_WHY_CODE);
+    /* Who may write nothing hears first what no rights would give. */
+    put(t, "cgroup.controllers", "memory pids\n");
+    assert_int_equal(chmod(t->folder, root ? 0755 : 0555), 0);
+    assert_true(!root || seteuid(SOMEBODY) == 0);
+    expect_folder(t, -ENODEV, "");
+    assert_true(!root || seteuid(0) == 0);
+    assert_int_equal(t->found.why, CGROUP_WHY_KERNEL);
+    assert_int_equal(chmod(t->folder, 0755), 0);
 }
 
 static void what_is_not_this_users_is_passed_over(void **state)
@@ -203,6 +268,18 @@ static void the_first_version_lets_processes_be_anywhere(void **state)
     expect_folder(t, 0, "/slice");
     put(t, "slice/scope/memory.limit_in_bytes", "1048576\n");
     expect_folder(t, 0, "/slice/scope");
+}
+
+static void the_first_version_has_ceilings_of_what_is_not_wanted(void **state)
+{
+    struct tree *t = *state;
+    char path[PATH_MAX];
+
+    t->place.unified = false;
+    put(t, "slice/cpu.cfs_quota_us", "10000\n"); /* mounted as cpu,cpuacct */
+    assert_int_equal(cgroup_parent_open(&t->place, CGROUP_BIT(CGROUP_ACCOUNT), &t->found), 0);
+    (void)snprintf(path, sizeof path, "%s/slice", t->folder);
+    assert_string_equal(t->found.folder, path);
 }
 
 static void a_group_that_is_gone_is_an_error(void **state)
@@ -295,7 +372,7 @@ static void a_group_holds_measures_and_goes(void **state)
     } while (use.cpu_us < 1000);
     assert_int_equal(use.oom_kills, 0);
     (void)snprintf(path, sizeof path, "%s/cgroup.procs", g.name);
-    assert_int_equal(cgroup_sweep(), 0); /* its keeper lives */
+    (void)cgroup_sweep(); /* its keeper lives, though those of others may not */
     assert_int_equal(faccessat(parent_fd, path, F_OK, 0), 0);
     (void)kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -325,6 +402,60 @@ static void one_that_is_left_is_swept_with_what_is_in_it(void **state)
     cgroup_end(&g);
 }
 
+static bool is_left(int fd, const char *name)
+{
+    if (strncmp(name, CGROUP_PREFIX, sizeof CGROUP_PREFIX - 1) != 0)
+        return false;
+    _cleanup_fd_ int group = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return group >= 0 && flock(group, LOCK_SH | LOCK_NB) == 0;
+}
+
+/* How many groups without a keeper are in the folders for them. Others may be at work there. */
+static size_t left_in(const struct cgroup *like)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < like->n; i++) {
+        int fd = openat(like->parts[i].above_fd, CGROUP_FOLDER, O_RDONLY | O_CLOEXEC);
+        _cleanup_(dir_closep) DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+        for (const struct dirent *e; dir && (e = readdir(dir));)
+            n += is_left(dirfd(dir), e->d_name);
+    }
+    return n;
+}
+
+/* With each number of free descriptors up to that which suffices, so that each call fails once. */
+static void a_full_table_of_files_is_said_and_leaves_nothing(void **state)
+{
+    const struct cgroup_wants w = {.memory_bytes = 64 << 20, .cpu_milli = 500};
+    struct cgroup g = {.n = 0}, first = {.n = 0};
+    struct rlimit before, tight;
+    int r = -EMFILE;
+
+    (void)state;
+    skip_unless(&w);
+    make(&w, &first); /* it keeps the folders, and shows where they are */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)close(next);
+    for (rlim_t n = (rlim_t)next; r < 0 && n < (rlim_t)next + 100; n++) {
+        const size_t left = left_in(&first);
+        struct error err = ERROR_INIT;
+
+        tight = (struct rlimit){.rlim_cur = n, .rlim_max = before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+        r = cgroup_make(&w, &g, &err);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_true(r == 0 || r == -EMFILE);
+        assert_true(r == 0 || strstr(err.message, strerror(EMFILE)));
+        assert_true(left_in(&first) <= left);
+    }
+    assert_int_equal(r, 0);
+    cgroup_end(&g);
+    cgroup_end(&first);
+}
+
 static void affinity_has_as_many_cpus_as_are_paid_for(void **state)
 {
     cpu_set_t may, has;
@@ -350,14 +481,19 @@ int main(void)
 #define IN_TREE(name) cmocka_unit_test_setup_teardown(name, plant, fell)
         IN_TREE(the_highest_group_is_taken),
         IN_TREE(a_group_that_has_a_ceiling_is_not_left),
+        IN_TREE(a_ceiling_of_any_kind_is_not_left),
+        IN_TREE(a_ceiling_that_cannot_be_read_is_not_left),
         IN_TREE(processes_are_in_the_way_but_in_the_hosts_root),
         IN_TREE(a_controller_that_is_missing_is_named),
+        IN_TREE(a_controller_that_is_not_delegated_is_named),
         IN_TREE(what_is_not_this_users_is_passed_over),
         IN_TREE(the_first_version_lets_processes_be_anywhere),
+        IN_TREE(the_first_version_has_ceilings_of_what_is_not_wanted),
         IN_TREE(a_group_that_is_gone_is_an_error),
         IN_TREE(only_groups_without_a_keeper_are_swept),
         cmocka_unit_test(a_group_holds_measures_and_goes),
         cmocka_unit_test(one_that_is_left_is_swept_with_what_is_in_it),
+        cmocka_unit_test(a_full_table_of_files_is_said_and_leaves_nothing),
         cmocka_unit_test(affinity_has_as_many_cpus_as_are_paid_for),
     };
 

@@ -64,6 +64,8 @@ static void read_tags(struct fake *f, uint32_t id)
 
     if (attempt > 0 && (third || strcmp(f->mode, "never") == 0))
         fake_error(&f->channel, id, EIO, "the vendor is away");
+    else if (attempt > 0 && strcmp(f->mode, "vanishes") == 0)
+        _exit(0);
     else if (attempt > 0 && strcmp(f->mode, "gone") == 0)
         send_terminal(f, id, ENOENT, "there is no such sandbox");
     else if (attempt > 0 && strcmp(f->mode, "refuses") == 0)
@@ -246,6 +248,40 @@ static void what_fails_for_good_is_not_tried_again(void **state)
     end(&x);
 }
 
+static void a_program_that_is_gone_is_started_again(void **state)
+{
+    struct run x;
+
+    (void)state;
+    begin(&x, "vanishes");
+    run_release(&x);
+    assert_int_equal(x.t->sb->session.state, SESSION_OVER);
+    assert_int_equal(x.r.attempts, 2);
+    assert_non_null(x.r.again);
+    assert_null(x.r.again->holder);
+    assert_null(x.r.warning);
+    assert_null(x.r.note);
+    end(&x);
+}
+
+static void a_run_that_has_lost_its_handle_asks_by_the_id(void **state)
+{
+    struct run x;
+
+    (void)state;
+    begin(&x, "once");
+    x.t->stays_held = true;
+    provision_drop(x.t);
+    assert_null(x.t->sb);
+    assert_true(release_due(x.t));
+    run_release(&x);
+    assert_int_equal(x.r.attempts, 1);
+    assert_string_equal(atoll_sandbox_id(x.r.again), "once:one");
+    assert_null(x.r.warning);
+    assert_null(x.r.note);
+    end(&x);
+}
+
 static void it_can_be_given_up_at_any_moment(void **state)
 {
     struct run x;
@@ -263,7 +299,7 @@ static void it_can_be_given_up_at_any_moment(void **state)
 /* --- the programs --- */
 
 static char folder[] = "/tmp/atoll-release-XXXXXX";
-static const char *const modes[] = {"once", "third", "never", "gone", "refuses"};
+static const char *const modes[] = {"once", "third", "never", "gone", "refuses", "vanishes"};
 
 static void path_of(const char *mode, char *buf, size_t size)
 {
@@ -313,6 +349,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(after_the_third_failure_it_is_one_warning),
         cmocka_unit_test(a_sandbox_that_is_gone_needs_no_letting_go),
         cmocka_unit_test(what_fails_for_good_is_not_tried_again),
+        cmocka_unit_test(a_program_that_is_gone_is_started_again),
+        cmocka_unit_test(a_run_that_has_lost_its_handle_asks_by_the_id),
         cmocka_unit_test(it_can_be_given_up_at_any_moment),
     };
 

@@ -389,6 +389,7 @@ static void reasons_and_ends_have_words(void **state)
     assert_string_equal(exit_reason_name(REASON_KILLED), "killed");
     assert_string_equal(exit_reason_name(REASON_LIFETIME), "lifetime");
     assert_string_equal(exit_reason_name(REASON_ERROR), "error");
+    assert_string_equal(exit_reason_name(REASON_COST), "cost");
     assert_string_equal(exit_reason_name(UINT32_MAX), "error");
     assert_string_equal(ended_by_name(ENDED_DESTROYED), "destroyed");
     assert_string_equal(ended_by_name(ENDED_LIFETIME), "lifetime");
@@ -397,7 +398,21 @@ static void reasons_and_ends_have_words(void **state)
     assert_string_equal(ended_by_name(ENDED_KILLED), "killed");
     assert_string_equal(ended_by_name(ENDED_CALLER_DIED), "caller_died");
     assert_string_equal(ended_by_name(ENDED_ERROR), "error");
+    assert_string_equal(ended_by_name(ENDED_COST), "cost");
     assert_string_equal(ended_by_name(ENDED__MAX), "error");
+}
+
+static void an_earlier_peer_is_told_what_it_knows(void **state)
+{
+    (void)state;
+    for (uint32_t minor = 0; minor <= 4; minor++) {
+        for (uint32_t r = 0; r < REASON__MAX; r++)
+            assert_int_equal(exit_reason_for(r, minor),
+                             r == REASON_COST && minor < 3 ? REASON_KILLED : r);
+        for (uint32_t by = 0; by < ENDED__MAX; by++)
+            assert_int_equal(ended_by_for(by, minor),
+                             by == ENDED_COST && minor < 3 ? ENDED_KILLED : by);
+    }
 }
 
 static const struct denial denied = {
@@ -804,6 +819,7 @@ int main(void)
         cmocka_unit_test(a_step_comes_back_as_it_was_written),
         cmocka_unit_test(single_numbers_and_sizes_are_read),
         cmocka_unit_test(reasons_and_ends_have_words),
+        cmocka_unit_test(an_earlier_peer_is_told_what_it_knows),
         cmocka_unit_test(a_report_may_tell_of_what_was_refused),
         cmocka_unit_test(a_damaged_refusal_is_no_refusal),
         cmocka_unit_test(a_policy_comes_back_with_its_generation),

@@ -76,6 +76,29 @@ static void long_texts_are_cut(void **state)
     assert_int_equal(strlen(got.path), EXPORTED_TEXT_MAX - 1);
 }
 
+/* Whoever does not cut them: a message has room for more. */
+static void longer_texts_are_refused(void **state)
+{
+    static const uint16_t tags[] = {TAG_PATH, TAG_URL, TAG_DIGEST, TAG_ERROR_MESSAGE};
+    static char text[EXPORTED_TEXT_MAX + 1];
+    static uint8_t buf[4 * EXPORTED_TEXT_MAX];
+
+    (void)state;
+    memset(text, 'x', EXPORTED_TEXT_MAX);
+    for (size_t extra = 0; extra < 2; extra++)
+        for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
+            struct writer w = writer_over(buf, sizeof buf);
+            struct exported_report got;
+
+            field_put_string(&w, TAG_PATH, "a");
+            field_put_string(&w, TAG_URL, "u");
+            field_put_string(&w, tags[i], text + 1 - extra);
+            assert_false(w.bad);
+            assert_int_equal(exported_report_decode(reader_over(buf, writer_len(&w)), &got),
+                             extra > 0 ? -EPROTO : 0);
+        }
+}
+
 static void urls_lose_passwords_and_signatures(void **state)
 {
     static const struct {
@@ -109,6 +132,7 @@ int main(void)
         cmocka_unit_test(what_is_told_is_read),
         cmocka_unit_test(what_is_cut_short_or_lacks_a_field_is_refused),
         cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(longer_texts_are_refused),
         cmocka_unit_test(urls_lose_passwords_and_signatures),
     };
 

@@ -23,9 +23,12 @@ int tags_save(const struct folder *f, const char *const *tags)
     fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    for (; *tags && r == 0; tags++)
-        if (write(fd, *tags, strlen(*tags) + 1) != (ssize_t)strlen(*tags) + 1)
-            r = -errno;
+    for (; *tags && r == 0; tags++) {
+        const ssize_t len = (ssize_t)strlen(*tags) + 1, n = write(fd, *tags, (size_t)len);
+
+        if (n != len) /* a short write leaves errno as it was: the file system is about full */
+            r = n < 0 ? -errno : -EIO;
+    }
     if (r == 0 && rename(part, name) < 0)
         r = -errno;
     if (r < 0)
