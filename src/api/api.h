@@ -88,7 +88,7 @@ struct atoll_sandbox {
     char *policy;   /* to which others have changed it meanwhile, as a stamp; NULL: they have not */
     uint32_t lease; /* the generation that it acts by; 0: none */
     char *holder;   /* whose name its tags bear, with a backend program; NULL: nobody's of ours */
-    bool made; /* by this handle, which therefore needs no owner to end it */
+    bool made;      /* by this handle, which therefore needs no owner to end it */
     bool owned;
     bool local;
     struct atoll_op *opening; /* the create or open whose result it is to be; not yet handed out */
