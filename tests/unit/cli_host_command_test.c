@@ -87,6 +87,8 @@ static void in_a_session_of_its_own(void (*test)(void))
 
     if (pid == 0) {
         (void)setsid();
+        (void)signal(SIGINT, SIG_DFL); /* a shell's job in the background ignores both */
+        (void)signal(SIGQUIT, SIG_DFL);
         test();
         _exit(0);
     }
