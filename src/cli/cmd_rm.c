@@ -221,7 +221,7 @@ static void explain_hang(struct doomed *d)
     state_records_free(list, n);
 }
 
-/* Says of each why it did not go, a line for each; the last one is told as the command's error. */
+/* Says of each, by its name, why it did not go; the last one is told as the command's error. */
 static int tell(struct cli *cli, struct removal *x, bool force, struct error *err)
 {
     char text[sizeof err->context + sizeof err->message + sizeof err->remedy + 8];
@@ -236,8 +236,11 @@ static int tell(struct cli *cli, struct removal *x, bool force, struct error *er
             error_format(err, text, sizeof text);
             fprintf(cli->err, "atoll: %s\n", text);
         }
+        const char *name = d->typed ? d->typed : d->id;
+
         *err = d->error;
-        (void)error_context(err, "%.80s", d->typed ? d->typed : d->id);
+        if (!strstr(err->message, name))
+            (void)error_context(err, "%.80s", name);
     }
     return -err->code;
 }
