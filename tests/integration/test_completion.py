@@ -22,7 +22,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 class Completion(HeldTest):
     def setUp(self):
         super().setUp()
-        self.id = self.create("--name", "zz-box")
+        self.sandbox = self.create("--name", "zz-box")
         self.env = os.environ | self.env | {
             "PATH": f"{Path(ATOLL).parent}:{os.environ['PATH']}", "HOME": str(self.folder())}
 
@@ -38,7 +38,7 @@ class Completion(HeldTest):
 
     def assert_offers(self, offers):
         """@offers: what a shell offers for words, the last of which is begun."""
-        both = {self.id, "zz-box"}
+        both = {self.sandbox, "zz-box"}
         for verb in ("hold", "exec", "inspect", "extend", "events", "stats", "rm", "write", "kill", "policy", "tool"):
             with self.subTest(verb):
                 self.assertEqual(offers(verb, "zz"), {"zz-box"})
