@@ -27,8 +27,7 @@ static const char *const reason_texts[] = {
     [REASON_EXITED] = "It ended by itself, with an exit code or by a signal.",
     [REASON_TIMEOUT] = "Its timeout was over; everything that it started is dead.",
     [REASON_OOM] = "The kernel ended it for want of memory, where a backend can tell that.",
-    [REASON_KILLED] = "Somebody ended it, with `atoll kill` for one, took the lease of its "
-                      "sandbox, or removed it.",
+    [REASON_KILLED] = "Somebody ended it (`atoll kill`), removed its sandbox or took its lease.",
     [REASON_LIFETIME] = "The lifetime of its sandbox was over.",
     [REASON_ERROR] = "It could not be started or followed to its end; there is a message.",
     [REASON_COST] = "Its sandbox has cost all that it may (`max_cost`).",
