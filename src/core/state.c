@@ -450,14 +450,13 @@ void state_sweep_some(const struct place *here, uint64_t seed)
 {
     struct error ignored = ERROR_INIT;
     char names[SWEPT_AT_ONCE][SANDBOX_ID_BYTES];
-    _cleanup_fd_ int fd = state_folder_open(&ignored);
+    int fd = state_folder_open(&ignored);
+    _cleanup_(dir_closep) DIR *dir = fd >= 0 && is_ones_turn(fd, seed) ? fdopendir(fd) : NULL;
 
-    if (fd < 0 || !is_ones_turn(fd, seed))
+    if (!dir) {
+        fd_closep(&fd);
         return;
-    _cleanup_(dir_closep) DIR *dir = fdopendir(fd);
-    if (!dir)
-        return;
-    fd = -EBADF;
+    }
     size_t n = pick_names(dir, seed, names);
     for (size_t i = 0; i < n; i++)
         sweep_one(dirfd(dir), names[i], here);
